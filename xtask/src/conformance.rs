@@ -44,7 +44,7 @@ pub(crate) fn run(arguments: &[&str]) -> TaskResult {
 fn run_extension(scenario: &str) -> TaskResult {
     let name = scenario.replace('/', "-");
     let log = repository_root().join(format!("target/conformance-{name}.log"));
-    drop(std::fs::remove_file(&log));
+    let _ = std::fs::remove_file(&log);
     let results = repository_root().join("target/conformance").join(&name);
     let suite =
         conformance_suite::suite_program().args("client --scenario").arg(scenario).arg("--command");
@@ -72,11 +72,11 @@ fn run_revision(revision: &str) -> TaskResult {
 fn run_scored(suite: Program, revision: &str, name: &str) -> TaskResult<String> {
     let results = repository_root().join("target/conformance").join(name);
     if results.exists() {
-        let problem = |error| format!("`{}`: {error}", relative_path(&results));
-        std::fs::remove_dir_all(&results).map_err(problem)?;
+        std::fs::remove_dir_all(&results)
+            .map_err(|error| format!("`{}`: {error}", relative_path(&results)))?;
     }
     let log = log_path(name);
-    drop(std::fs::remove_file(&log));
+    let _ = std::fs::remove_file(&log);
     let suite = suite.arg("--requirements").arg(revision).arg("-o").path_arg(&results);
     let ended = suite.run_with_log(&log);
     let text = std::fs::read_to_string(&log).unwrap_or_default();

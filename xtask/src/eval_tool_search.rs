@@ -116,9 +116,8 @@ fn token_head() -> Vec<String> {
 
 /// Returns the tokens of the requests, with their shares of the request with all tools.
 fn token_row(benchmark: &str, figures: &Value) -> Vec<String> {
-    let cell =
-        |key: &str| format!("{} ({})", figures[key], share(&figures[key], &figures["listing"]));
-    let cells = ["first", "mean", "largest"].map(cell);
+    let cells = ["first", "mean", "largest"]
+        .map(|key| format!("{} ({})", figures[key], share(&figures[key], &figures["listing"])));
     [benchmark.to_owned(), figures["listing"].to_string()].into_iter().chain(cells).collect()
 }
 

@@ -97,8 +97,11 @@ fn parse_args(arguments: &[&str]) -> TaskResult<MutantOptions> {
             "--seed" => options.seed = number()?,
             "--crate" => {
                 let known = CRATES.into_iter().find(|name| name == value);
-                let problem = || format!("no crate `{value}`; known: {}", CRATES.join(", "));
-                options.crates.push(known.ok_or_else(problem)?);
+                options.crates.push(
+                    known.ok_or_else(|| {
+                        format!("no crate `{value}`; known: {}", CRATES.join(", "))
+                    })?,
+                );
             }
             _ => return Err(format!("`mutants` takes no `{argument}`")),
         }
@@ -196,8 +199,7 @@ fn test_mutants(
     }
     let names = |list: &str| -> TaskResult<Vec<String>> {
         let text = read(&results.join(list))?;
-        let chosen = |name: &String| chosen.contains(name);
-        Ok(text.lines().map(str::to_owned).filter(chosen).collect())
+        Ok(text.lines().map(str::to_owned).filter(|name| chosen.contains(name)).collect())
     };
     let result = CrateResult {
         name: package.to_owned(),

@@ -219,7 +219,7 @@ impl Drop for RunningProgram {
             waited += CHECK_INTERVAL;
         }
         // The program has ended, or it ends now.
-        drop(self.child.kill().and_then(|()| self.child.wait()));
+        let _ = self.child.kill().and_then(|()| self.child.wait());
     }
 }
 

@@ -22,8 +22,12 @@ pub(crate) fn run(arguments: &[&str]) -> TaskResult {
     let (mut calls, mut seed, mut is_written) = (DEFAULT_CALLS, 1, false);
     let mut rest = arguments.iter();
     while let Some(argument) = rest.next() {
-        let wrong = |_| format!("`replicas` does not accept `{argument}`");
-        let mut number = || rest.next().unwrap_or(&"").parse::<u64>().map_err(wrong);
+        let mut number = || {
+            rest.next()
+                .unwrap_or(&"")
+                .parse::<u64>()
+                .map_err(|_| format!("`replicas` does not accept `{argument}`"))
+        };
         match *argument {
             "--calls" => calls = number()?,
             "--seed" => seed = number()?,

@@ -206,8 +206,7 @@ impl Conversation {
     /// Removes the last user message with everything after it, and returns its content; `None`
     /// without a user message.
     pub fn remove_last_exchange(&mut self) -> Option<Content> {
-        let is_user_message = |message: &Message| matches!(message, Message::User(_));
-        let at = self.messages.iter().rposition(is_user_message)?;
+        let at = self.messages.iter().rposition(|message| matches!(message, Message::User(_)))?;
         let mut removed = self.messages.split_off(at);
         let Message::User(content) = removed.swap_remove(0) else { return None };
         let omitted = std::mem::take(&mut self.omitted);

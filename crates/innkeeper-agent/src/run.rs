@@ -185,7 +185,7 @@ impl Run {
             if !text.trim().is_empty() {
                 let text = format!("{text}\n\n{INTERRUPTED_RESPONSE_NOTE}");
                 // No call is pending, so that the message fits.
-                drop(self.conversation.push_assistant(AssistantMessage::from_text(text)));
+                let _ = self.conversation.push_assistant(AssistantMessage::from_text(text));
             }
         }
         std::mem::take(&mut self.conversation)

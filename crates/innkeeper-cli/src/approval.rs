@@ -9,13 +9,15 @@ use crate::terminal_questions::{QuestionSource as _, TerminalQuestions, is_yes};
 
 /// Returns the terminal for `--approve ask`; `None` if the user is asked nothing.
 pub(crate) fn terminal_for(approve: ApprovalArg) -> Result<Option<TerminalQuestions>, CliError> {
-    let no_terminal = || {
-        CliError::usage("`--approve ask` needs a terminal")
-            .with_hint("use `--approve all` to run every call, `--approve never` to run no calls")
-    };
     match approve {
         ApprovalArg::All | ApprovalArg::Never => Ok(None),
-        ApprovalArg::Ask => TerminalQuestions::open().ok_or_else(no_terminal).map(Some),
+        ApprovalArg::Ask => TerminalQuestions::open()
+            .ok_or_else(|| {
+                CliError::usage("`--approve ask` needs a terminal").with_hint(
+                    "use `--approve all` to run every call, `--approve never` to run no calls",
+                )
+            })
+            .map(Some),
     }
 }
 

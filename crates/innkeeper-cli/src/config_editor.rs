@@ -106,11 +106,13 @@ impl ConfigFile {
         self.check_servers(&text)?;
         let before = self.text.as_deref().map(|text| self.problems(text, environment));
         let before = before.unwrap_or_default();
-        let is_new = |problem: &Diagnostic| {
-            !before.iter().any(|old| old.key == problem.key && old.message == problem.message)
-        };
-        let problems: Vec<_> =
-            self.problems(&text, environment).into_iter().filter(is_new).collect();
+        let problems: Vec<_> = self
+            .problems(&text, environment)
+            .into_iter()
+            .filter(|problem| {
+                !before.iter().any(|old| old.key == problem.key && old.message == problem.message)
+            })
+            .collect();
         if problems.iter().any(Diagnostic::is_error) {
             let path = self.path.display();
             let mut failure = CliError::usage(format!(

@@ -108,10 +108,10 @@ pub(crate) async fn with_host_options<T>(
         match (worked, &options.stop) {
             (RunOutcome::Interrupted(signal), Some(stop)) => {
                 // A second signal drops the operation.
-                drop(stop.set(()));
+                let _ = stop.set(());
                 // A signal during its last step interrupts work that is done.
                 if !is_done.get() {
-                    drop(signals.run_until_signal(operation).await);
+                    let _ = signals.run_until_signal(operation).await;
                 }
                 RunOutcome::Interrupted(signal)
             }
@@ -200,7 +200,8 @@ pub(crate) async fn with_available_servers(
         .filter(|(_, is_required)| *is_required)
         .map(|(name, _)| name.clone())
         .collect();
-    let operation = async |host: &Host, output: &mut Output| {
+    let loaded = loaded.map(Config::with_optional_servers);
+    with_host_options(context, loaded, options, async |host, output| {
         let is_incomplete =
             failed_servers(host).iter().any(|failed| required.contains(&*failed.name));
         operation(host, output).await?;
@@ -208,9 +209,9 @@ pub(crate) async fn with_available_servers(
             return Err(CliError::without_message(CliExitCode::Failed));
         }
         Ok(())
-    };
-    let loaded = loaded.map(Config::with_optional_servers);
-    with_host_options(context, loaded, options, operation).await.map(drop)
+    })
+    .await
+    .map(drop)
 }
 
 /// Prints a line for each server that failed to stderr.

@@ -70,8 +70,8 @@ fn main() -> ExitCode {
         return code;
     }
     // Neither call fails on a supported kernel, and without them the program works.
-    drop(host_process::hide());
-    drop(host_process::adopt_orphans());
+    let _ = host_process::hide();
+    let _ = host_process::adopt_orphans();
     let line = match Cli::from_args(std::env::args_os()) {
         Ok(line) => line,
         Err(parse_error) => {

@@ -207,7 +207,7 @@ impl Output {
         let written = write(&mut out).and_then(|()| out.flush());
         if written.is_err() {
             // The drop of a buffer with a rest writes again.
-            drop(out.into_parts());
+            let _ = out.into_parts();
         }
         written
     }

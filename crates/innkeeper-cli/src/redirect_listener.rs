@@ -188,11 +188,13 @@ async fn read_callback(
     }
     let request = String::from_utf8_lossy(&request);
     let target = request.strip_prefix("GET ").and_then(|rest| rest.split(' ').next());
-    let is_callback = |target: &&str| {
-        let path = target.split('?').next();
-        path == Some(&*redirect.path) && state_param(target).as_deref() == Some(&*redirect.state)
-    };
-    let target = target.filter(is_callback).map(str::to_owned);
+    let target = target
+        .filter(|target| {
+            let path = target.split('?').next();
+            path == Some(&*redirect.path)
+                && state_param(target).as_deref() == Some(&*redirect.state)
+        })
+        .map(str::to_owned);
     let (status, page) =
         if target.is_some() { ("200 OK", SUCCESS_PAGE) } else { ("404 Not Found", "") };
     let head = format!(
@@ -201,7 +203,7 @@ async fn read_callback(
         page.len()
     );
     // The request is already read, so a failed response does no harm.
-    drop(stream.write_all(head.as_bytes()).await);
+    let _ = stream.write_all(head.as_bytes()).await;
     Ok(target)
 }
 

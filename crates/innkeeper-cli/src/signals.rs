@@ -81,7 +81,7 @@ impl SignalListener {
             });
             match listening {
                 Ok((runtime, listener)) => {
-                    drop(ready.send(Ok(())));
+                    let _ = ready.send(Ok(()));
                     runtime.block_on(forward_signals(listener, &sender, &cuts));
                 }
                 Err(error) => drop(ready.send(Err(error))),

@@ -60,7 +60,7 @@ impl Drop for OpenLine {
     fn drop(&mut self) {
         if !self.is_answered {
             // A closed stderr is no reason to fail.
-            drop(io::stderr().lock().write_all(b"(withdrawn)\n"));
+            let _ = io::stderr().lock().write_all(b"(withdrawn)\n");
         }
     }
 }

@@ -94,8 +94,8 @@ impl ArgumentInput {
             return Ok(self.object);
         }
         let is_there = |key: &str| {
-            let is_part = |given: &String| given.split('.').next() == Some(key);
-            self.object.contains_key(key) || values.keys().any(is_part)
+            self.object.contains_key(key)
+                || values.keys().any(|given| given.split('.').next() == Some(key))
         };
         let missing = expected_type::required_keys(schema).into_iter().filter(|key| !is_there(key));
         problems.extend(missing.map(|key| ArgumentError::Missing { key: key.to_owned() }));

@@ -142,6 +142,12 @@ pub(crate) fn waves(config: &Config) -> Vec<Vec<&str>> {
         next.sort_unstable();
         waves.push(std::mem::replace(&mut wave, next));
     }
-    let name = |index: usize| config.servers.get_index(index).map(|(name, _)| name.as_str());
-    waves.into_iter().map(|wave| wave.into_iter().filter_map(name).collect()).collect()
+    waves
+        .into_iter()
+        .map(|wave| {
+            wave.into_iter()
+                .filter_map(|index| config.servers.get_index(index).map(|(name, _)| name.as_str()))
+                .collect()
+        })
+        .collect()
 }

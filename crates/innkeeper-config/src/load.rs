@@ -145,17 +145,23 @@ pub(crate) fn load_files(
     env: &Environment,
     load_mode: LoadMode,
 ) -> Result<Config, ConfigError> {
-    let load_source = |path: &PathBuf| {
-        let name = path.to_string_lossy();
-        let base = path.parent().unwrap_or(Path::new(""));
-        match files::read_text(path, MAX_FILE_BYTES) {
-            Ok(text) => ParsedSource::from_text(&text, &name, base, env),
-            Err(message) => ParsedSource::unreadable(&name, base, env, message),
-        }
-    };
     // The hash comes first, so that a write during the load counts as a change.
     let content = content_hash(&absolute_paths(paths, env));
-    let config = merge(paths.iter().map(load_source).collect(), env, load_mode)?;
+    let config = merge(
+        paths
+            .iter()
+            .map(|path| {
+                let name = path.to_string_lossy();
+                let base = path.parent().unwrap_or(Path::new(""));
+                match files::read_text(path, MAX_FILE_BYTES) {
+                    Ok(text) => ParsedSource::from_text(&text, &name, base, env),
+                    Err(message) => ParsedSource::unreadable(&name, base, env, message),
+                }
+            })
+            .collect(),
+        env,
+        load_mode,
+    )?;
     let origin =
         ConfigOrigin { files: paths.to_owned(), load_mode, content_hash: content, ..config.origin };
     Ok(Config { origin, ..config })

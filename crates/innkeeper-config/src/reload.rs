@@ -22,7 +22,7 @@ impl Config {
         let read = load::load_files(files, &self.environment, *load_mode);
         let read = if *all_optional { read.map(Self::with_optional_servers) } else { read };
         let Some(only) = selected else { return Some(read) };
-        let reduce = |full_config: Self| {
+        Some(read.map(|full_config| {
             let names = only.iter().map(String::as_str);
             let exists = |name: &&str| {
                 full_config.servers.contains_key(*name) || full_config.invalid.contains_key(*name)
@@ -33,7 +33,6 @@ impl Config {
             // A server that is missing now may be back at the next reload.
             let origin = ConfigOrigin { selected: self.origin.selected.clone(), ..reduced.origin };
             Self { origin, ..reduced }
-        };
-        Some(read.map(reduce))
+        }))
     }
 }

@@ -112,7 +112,7 @@ impl ConfigWatcher {
     fn watch_directories(&mut self) -> notify::Result<()> {
         for directory in std::mem::take(&mut self.directories) {
             // The operating system has already removed the watch of a deleted directory.
-            drop(self.watcher.unwatch(&directory));
+            let _ = self.watcher.unwatch(&directory);
         }
         self.directories = self.files.iter().flat_map(|file| directories_to_watch(file)).collect();
         let watcher = &mut self.watcher;

@@ -73,9 +73,11 @@ async fn fetch_redirect_location(
     let mut response = Vec::new();
     stream.read_to_end(&mut response).await?;
     let response = String::from_utf8_lossy(&response);
-    let header = |line: &str| {
-        let (name, value) = line.split_once(':')?;
-        name.eq_ignore_ascii_case("location").then(|| value.trim().to_owned())
-    };
-    Ok(response.lines().find_map(header).ok_or("the page has no redirect")?)
+    Ok(response
+        .lines()
+        .find_map(|line| {
+            let (name, value) = line.split_once(':')?;
+            name.eq_ignore_ascii_case("location").then(|| value.trim().to_owned())
+        })
+        .ok_or("the page has no redirect")?)
 }

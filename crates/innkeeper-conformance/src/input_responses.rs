@@ -29,9 +29,12 @@ fn schema_defaults(schema: &Value) -> Value {
     let Some(properties) = schema["properties"].as_object() else { return json!({}) };
     let filled = properties.iter().filter_map(|(name, property)| {
         let default = property.get("default").cloned();
-        let required_sample =
-            || required.contains(&json!(name)).then(|| crate::sample::sample_value(property));
-        Some((name.clone(), default.or_else(required_sample)?))
+        Some((
+            name.clone(),
+            default.or_else(|| {
+                required.contains(&json!(name)).then(|| crate::sample::sample_value(property))
+            })?,
+        ))
     });
     Value::Object(filled.collect::<Map<_, _>>())
 }

@@ -43,9 +43,9 @@ fn check_forwarded(meta: &IncomingMeta<'_>, params: &str) {
     if let Some(token) = meta.progress_token {
         assert_eq!(member(raw, META_PROGRESS_TOKEN), Some(token));
     }
-    let is_other =
-        |(key, _): &(&str, &str)| !CONNECTION_META_KEYS.contains(&decode_key(key).as_ref());
-    let expected = members(raw).filter(is_other).collect::<Vec<_>>();
+    let expected = members(raw)
+        .filter(|(key, _)| !CONNECTION_META_KEYS.contains(&decode_key(key).as_ref()))
+        .collect::<Vec<_>>();
     let forwarded = meta.forwarded_without(|_| false);
     assert_eq!(forwarded.is_none(), expected.is_empty());
     let forwarded = forwarded.unwrap_or_else(|| "{}".to_owned());
@@ -61,22 +61,21 @@ fn check_headers(method: &str, params: Option<&RawValue>, version: &str) {
     let name =
         name.filter(|raw| serde_json::from_str::<String>(raw).is_ok()).and_then(decode_string);
     let name = name.as_deref().map(encode_value);
-    let header = |header: &str| match header {
+    let needs_name = name_member(method).is_some();
+    let result = check_request_headers(method, params, version, |header| match header {
         PROTOCOL_VERSION => Some(version.as_bytes()),
         METHOD => Some(method.as_bytes()),
         NAME => name.as_deref().map(str::as_bytes),
         _ => None,
-    };
-    let needs_name = name_member(method).is_some();
-    let result = check_request_headers(method, params, version, header);
+    });
     assert_eq!(result.is_ok(), !needs_name || name.is_some(), "{result:?}");
     let missing = check_request_headers(method, params, version, |_| None);
     assert!(missing.is_err_and(|error| error.to_string().len() < 2000));
 }
 
 fn check_edits(object: &str, key: &str) {
-    let is_other = |(name, _): &(&str, &str)| decode_key(name) != key;
-    let others = |object| members(object).filter(is_other).collect::<Vec<_>>();
+    let others =
+        |object| members(object).filter(|(name, _)| decode_key(name) != key).collect::<Vec<_>>();
     let replaced = replace_member(object, key, "[0]");
     let removed = remove_member(object, key);
     for changed in [&replaced, &removed] {

@@ -97,10 +97,10 @@ fn read_views(raw: &RawValue) {
         let viewed = ToolResult::from_raw(raw).map(|result| result.is_error);
         assert_eq!(viewed, Ok(is_error));
     }
-    drop(check_prompt_result(raw));
-    drop(check_read_result(raw));
-    drop(InitializeResult::from_raw(raw));
-    drop(ProgressNotification::from_raw(raw));
+    let _ = check_prompt_result(raw);
+    let _ = check_read_result(raw);
+    let _ = InitializeResult::from_raw(raw);
+    let _ = ProgressNotification::from_raw(raw);
     for list in ["tools", "resources"] {
         for item in Page::from_raw(raw, list).unwrap_or_default().items {
             drop((Tool::from_raw(&item), Prompt::from_raw(&item), Resource::from_raw(&item)));

@@ -188,8 +188,12 @@ impl Endpoints {
     /// Returns the index of the endpoint that a client gets in place of the endpoint of all clients; `None`
     /// for an unknown endpoint and for one that the client is not bound to.
     pub(crate) fn find(&self, client: &Principal, name: Option<&str>) -> Option<usize> {
-        let named = |endpoint: &Endpoint| !endpoint.is_legacy && endpoint.name.as_deref() == name;
-        self.place_for(client, self.all.iter().position(named)?)
+        self.place_for(
+            client,
+            self.all
+                .iter()
+                .position(|endpoint| !endpoint.is_legacy && endpoint.name.as_deref() == name)?,
+        )
     }
 
     /// Returns the index of the endpoint that a client gets in place of the one with this index.

@@ -138,8 +138,9 @@ impl Calls {
             return Err(error);
         };
         if let Some(headers) = request.param_headers {
-            let header = |name: &str| headers.get(name).map(HeaderValue::as_bytes);
-            let checked = tool.param_headers.check_call(request.params.raw(), header);
+            let checked = tool.param_headers.check_call(request.params.raw(), |name| {
+                headers.get(name).map(HeaderValue::as_bytes)
+            });
             checked.map_err(|mismatch| RpcError::new(mismatch.code(), mismatch.to_string()))?;
         }
         let approvals = self.approvals.as_ref().filter(|approvals| approvals.are_needed_for(tool));

@@ -191,7 +191,7 @@ impl Client {
     pub(crate) fn cancel(&self, id: &RequestId) {
         if let Some(cancelled) = self.requests().get(id) {
             // A second cancellation finds the cell set.
-            drop(cancelled.set(()));
+            let _ = cancelled.set(());
         }
     }
 
@@ -207,7 +207,7 @@ impl Client {
             Err(error) => Err(CallbackError::new(error.code, error.message)),
         };
         // The request may have ended.
-        drop(question.send(answer));
+        let _ = question.send(answer);
     }
 
     /// Sends a request of a server to the client and waits for the response. Dropping the future
@@ -285,7 +285,7 @@ impl Client {
     /// Ends the subscriptions of a client that sends no more messages, and fails the open requests to
     /// it. Its other requests continue.
     pub(crate) fn finish_input(&self) {
-        drop(self.input_ended.set(()));
+        let _ = self.input_ended.set(());
         self.fail_questions();
     }
 
@@ -298,7 +298,7 @@ impl Client {
     pub(crate) fn disconnect(&self) {
         self.fail_questions();
         for cancelled in self.requests().values() {
-            drop(cancelled.set(()));
+            let _ = cancelled.set(());
         }
     }
 

@@ -17,6 +17,7 @@ use crate::listener::GatewayListener;
 use crate::pending_questions::store::StoreError;
 use crate::pending_questions::{PendingQuestions, QuestionId};
 use crate::principal::Principal;
+use crate::replica_router;
 use crate::router;
 use crate::server;
 use crate::state::GatewayState;
@@ -110,7 +111,7 @@ impl Gateway {
         let transport = Arc::new(HttpTransport::new(self.state.clone()));
         upkeep::start(&transport);
         // Other replicas reach the sessions of the first router.
-        drop(self.transport.set(Arc::downgrade(&transport)));
+        let _ = self.transport.set(Arc::downgrade(&transport));
         router::router(transport, access.into())
     }
 
@@ -126,7 +127,7 @@ impl Gateway {
         listener: impl Into<GatewayListener>,
     ) -> std::io::Result<()> {
         // Each address is a replica with the requests of many clients.
-        let router = router::replica_router(&self.state, &self.transport);
+        let router = replica_router::replica_router(&self.state, &self.transport);
         server::serve(&self.state, router, listener.into(), usize::MAX).await
     }
 
@@ -209,7 +210,7 @@ impl Gateway {
     /// Accepts no more requests and connections. Event streams of the modern era end.
     pub fn close(&self) {
         // A second call finds the cell set.
-        drop(self.state.closing.set(()));
+        let _ = self.state.closing.set(());
     }
 }
 

@@ -34,9 +34,11 @@ impl<'a> HostName<'a> {
         if let Ok(address) = host.parse::<Ipv4Addr>() {
             return Some(Self::Address(address.into()));
         }
-        let is_valid =
-            |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
-        let is_name = !host.is_empty() && host.bytes().all(is_valid) && !host.ends_with('.');
+        let is_name = !host.is_empty()
+            && host
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_'))
+            && !host.ends_with('.');
         is_name.then_some(Self::Name(host))
     }
 

@@ -95,8 +95,7 @@ impl ItemNames {
     /// Returns whether `allow` and `deny` of a filter permit the item.
     pub fn are_permitted_by(&self, filter: &ToolFilter) -> bool {
         let ToolFilter { allow, deny, .. } = filter;
-        let is_allowed = |allow: &[String]| allow.iter().any(|pattern| self.match_grant(pattern));
-        allow.as_deref().is_none_or(is_allowed)
+        allow.as_deref().is_none_or(|allow| allow.iter().any(|pattern| self.match_grant(pattern)))
             && !deny.iter().any(|pattern| self.match_pattern(pattern))
     }
 }

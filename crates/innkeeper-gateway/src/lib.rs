@@ -42,6 +42,7 @@ mod store_error;
 
 mod redis_client;
 
+mod replica_router;
 mod replicas;
 
 mod event_stream;

@@ -85,11 +85,16 @@ impl Offering {
         keep_first(&mut templates, "resource template", &mut omitted);
         let (tool_list, tools) = unique(tools, "tool", &mut omitted, with_name);
         let tools: HashMap<_, _> = tools.into_iter().collect();
-        let is_pinned = |tool: &ListItem| {
-            tools.get(&tool.name).is_some_and(|item: &NamedItem| endpoint.is_pinned(&item.names))
-        };
-        let (tool_list, search) =
-            search::listed_tools(tool_list, endpoint, is_pinned, &mut omitted);
+        let (tool_list, search) = search::listed_tools(
+            tool_list,
+            endpoint,
+            |tool| {
+                tools
+                    .get(&tool.name)
+                    .is_some_and(|item: &NamedItem| endpoint.is_pinned(&item.names))
+            },
+            &mut omitted,
+        );
         let (prompt_list, prompts) = unique(prompts, "prompt", &mut omitted, with_name);
         let as_is = |raw: &RawValue, _: &str| raw.get().to_owned();
         let (resource_list, resources) = unique(resources, "resource", &mut omitted, as_is);
@@ -173,9 +178,12 @@ impl Offering {
     ) -> bool {
         let now = self.list(kind);
         let earlier = earlier.list(kind);
-        let is_known =
-            |item: &&ListItem| !self.owner(kind, &item.name).is_some_and(|one| is_new(one));
-        now.has_same_items(earlier) || now.items().iter().filter(is_known).eq(earlier.items())
+        now.has_same_items(earlier)
+            || now
+                .items()
+                .iter()
+                .filter(|item| !self.owner(kind, &item.name).is_some_and(|one| is_new(one)))
+                .eq(earlier.items())
     }
 
     /// Returns the server of a listed item; `None` for a tool of the gateway.

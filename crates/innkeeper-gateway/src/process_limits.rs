@@ -134,7 +134,7 @@ mod tests {
     fn no_process_starts_while_the_memory_is_used() {
         let limits = ProcessLimits::new(3, Some(100));
         assert!(!limits.record_memory(99));
-        drop(limits.try_reserve(&ann()).unwrap());
+        let _ = limits.try_reserve(&ann()).unwrap();
         assert!(!limits.record_memory(100));
         let error = limits.try_reserve(&ann()).unwrap_err();
         assert_eq!(error, ProcessLimitExceeded::Memory { maximum: 100 });

@@ -125,8 +125,10 @@ impl State {
     /// Returns the newest of the questions that wait for each other: as many questions as calls that
     /// may have asked them.
     fn dead_end(&self) -> Option<u64> {
-        let is_waiting = |question: &&u64| self.suspects(**question) == Suspects::SeveralClients;
-        let waiting = self.undecided.iter().filter(is_waiting);
+        let waiting = self
+            .undecided
+            .iter()
+            .filter(|question| self.suspects(**question) == Suspects::SeveralClients);
         let call_count =
             |question: u64| self.calls.range(..question).count() + self.forgotten.len();
         let mut numbered = (1..).zip(waiting.copied());

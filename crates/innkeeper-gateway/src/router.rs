@@ -1,7 +1,7 @@
 //! All routes of the gateway in one function.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
 
 use axum::Router;
 use axum::body::Body;
@@ -24,8 +24,7 @@ use crate::rejection::Rejection;
 use crate::replicas::Replicas;
 use crate::rest::{self, Problem, RestClient, RestResource};
 use crate::server::ConnectionPlaces;
-use crate::state::GatewayState;
-use crate::transport::http::{self as mcp, ForwardedHead, HttpTransport, Origin, REPLICA_PATH};
+use crate::transport::http::{self as mcp, HttpTransport, Origin};
 
 /// The state of all routes.
 #[derive(Debug)]
@@ -103,8 +102,10 @@ pub(crate) fn router(transport: Arc<HttpTransport>, access: Arc<HttpAccess>) -> 
             );
         }
         // The dialect gives other meanings to the code of a rejection.
-        let unknown = async || ConnectionError::unknown_path().into_response();
-        router = router.route(&format!("{}/{{*path}}", service.options().prefix), any(unknown));
+        router = router.route(
+            &format!("{}/{{*path}}", service.options().prefix),
+            any(async || ConnectionError::unknown_path().into_response()),
+        );
     }
     let console = transport.gateway.services.console.clone();
     let console = console.map(|options| Console::new(transport.clone(), access.clone(), options));
@@ -129,132 +130,15 @@ fn with_metadata(router: Router, metadata: ResourceMetadata) -> Router {
         let document = metadata.document().to_string();
         return router.route(metadata.path(), get(async move || json(document)));
     };
-    let document = async move |Path(endpoint): Path<String>| match metadata
-        .of_endpoint(&format!("/{endpoint}"))
-    {
-        Some(metadata) => json(metadata.document().to_string()),
-        None => unknown_path().await.into_response(),
-    };
-    router.route(&format!("{path}/{{*endpoint}}"), get(document))
-}
-
-/// Where requests of other replicas arrive.
-#[derive(Clone)]
-struct ReplicaRoutes {
-    gateway: Arc<GatewayState>,
-    transport: Arc<OnceLock<Weak<HttpTransport>>>,
-}
-
-/// Returns the routes for requests that other replicas pass on.
-pub(crate) fn replica_router(
-    gateway: &Arc<GatewayState>,
-    transport: &Arc<OnceLock<Weak<HttpTransport>>>,
-) -> Router {
-    let routes = ReplicaRoutes { gateway: gateway.clone(), transport: transport.clone() };
-    Router::new()
-        .route(&format!("{REPLICA_PATH}/mcp/{{endpoint}}"), any(forwarded_mcp))
-        .route(&format!("{REPLICA_PATH}/messages"), any(forwarded_message))
-        .route(
-            &format!("{REPLICA_PATH}/rest/{{endpoint}}/openapi.json"),
-            any(forwarded_description),
-        )
-        .route(&format!("{REPLICA_PATH}/rest/{{endpoint}}/tools"), any(forwarded_tools))
-        .route(&format!("{REPLICA_PATH}/rest/{{endpoint}}/tools/{{tool}}"), any(forwarded_tool))
-        .with_state(routes)
-}
-
-async fn forwarded_mcp(
-    State(routes): State<ReplicaRoutes>,
-    Path(endpoint): Path<String>,
-    request: Request,
-) -> Response<Body> {
-    match forwarded(&routes, Some(&endpoint), &request) {
-        Ok((transport, origin)) => mcp::handle(&transport, origin, request).await,
-        Err(rejection) => rejection.into_response(),
-    }
-}
-
-async fn forwarded_message(
-    State(routes): State<ReplicaRoutes>,
-    request: Request,
-) -> Response<Body> {
-    match forwarded(&routes, None, &request) {
-        Ok((transport, origin)) => mcp::receive_message(&transport, origin, request).await,
-        Err(rejection) => rejection.into_response(),
-    }
-}
-
-async fn forwarded_description(
-    State(routes): State<ReplicaRoutes>,
-    Path(endpoint): Path<String>,
-    request: Request,
-) -> Response<Body> {
-    forwarded_rest(&routes, &endpoint, RestResource::Description, request).await
-}
-
-async fn forwarded_tools(
-    State(routes): State<ReplicaRoutes>,
-    Path(endpoint): Path<String>,
-    request: Request,
-) -> Response<Body> {
-    forwarded_rest(&routes, &endpoint, RestResource::Tools, request).await
-}
-
-async fn forwarded_tool(
-    State(routes): State<ReplicaRoutes>,
-    Path((endpoint, tool)): Path<(String, String)>,
-    request: Request,
-) -> Response<Body> {
-    forwarded_rest(&routes, &endpoint, RestResource::Tool(tool), request).await
-}
-
-async fn forwarded_rest(
-    routes: &ReplicaRoutes,
-    endpoint: &str,
-    resource: RestResource,
-    request: Request,
-) -> Response<Body> {
-    let (transport, origin) = match forwarded(routes, Some(endpoint), &request) {
-        Ok(forwarded) => forwarded,
-        Err(rejection) => return Problem::from_rejection(&rejection).into_response(),
-    };
-    let (parts, body) = request.into_parts();
-    let endpoint = origin.endpoint;
-    let principal = origin.principal.clone();
-    let path = parts.uri.path();
-    let placing = mcp::place_rest_request(&transport, origin, path, &parts, body);
-    let body = match Box::pin(placing).await {
-        Ok(body) => body,
-        Err(response) => return response,
-    };
-    let header_trace = routes.gateway.methods.header_trace(&parts.headers);
-    // Everyone who needs no credential is the local user.
-    let needs_credential = principal != Principal::local_user();
-    let client = RestClient { transport, endpoint, principal, needs_credential, header_trace };
-    rest::handle(client, resource, &parts, body).await
-}
-
-/// Checks a request that another replica passes on, for the endpoint with a label.
-fn forwarded(
-    routes: &ReplicaRoutes,
-    endpoint: Option<&str>,
-    request: &Request,
-) -> Result<(Arc<HttpTransport>, Origin), Rejection> {
-    let absent = |message: &str| Rejection::new(StatusCode::NOT_FOUND, message);
-    let ReplicaRoutes { gateway, transport } = routes;
-    let replicas = gateway.replicas.as_ref();
-    let replicas = replicas.ok_or_else(|| absent("the gateway has no replicas"))?;
-    let head = ForwardedHead::from_headers(request.headers(), replicas)?;
-    let transport = transport.get().and_then(Weak::upgrade);
-    let transport = transport.ok_or_else(|| absent("the gateway serves no clients"))?;
-    let endpoint = match endpoint {
-        None => Some(0),
-        Some(label) => gateway.endpoint_with_label(&head.principal, label),
-    };
-    let endpoint = endpoint
-        .ok_or_else(|| absent("the replicas have different configurations: no such endpoint"))?;
-    let ForwardedHead { principal, id } = head;
-    Ok((transport, Origin { endpoint, principal, forwarded_id: Some(id) }))
+    router.route(
+        &format!("{path}/{{*endpoint}}"),
+        get(async move |Path(endpoint): Path<String>| {
+            match metadata.of_endpoint(&format!("/{endpoint}")) {
+                Some(metadata) => json(metadata.document().to_string()),
+                None => unknown_path().await.into_response(),
+            }
+        }),
+    )
 }
 
 type RoutesState = State<Arc<Routes>>;
@@ -373,11 +257,11 @@ impl Routes {
                 true => self.transport.gateway.endpoints.find(&principal, endpoint),
                 false => Some(0),
             };
-            let unknown = || {
+            let index = index.ok_or_else(|| {
                 let message = "no endpoint has this name; `serve.endpoints` has the names";
                 Rejection::new(StatusCode::NOT_FOUND, message)
-            };
-            Ok((principal, index.ok_or_else(unknown)?))
+            })?;
+            Ok((principal, index))
         });
         let mut response = match admitted {
             Ok((principal, index)) => {
@@ -493,9 +377,10 @@ impl Routes {
         }
         let gateway = &self.transport.gateway;
         if !gateway.endpoints.is_unbound(principal) {
-            let is_own = |server: &str| gateway.endpoints.offer_server(principal, server);
-            return self
-                .hold_metrics(principal, gateway.servers.shared_host().prometheus_for(is_own));
+            let host = gateway.servers.shared_host();
+            let metrics =
+                host.prometheus_for(|server| gateway.endpoints.offer_server(principal, server));
+            return self.hold_metrics(principal, metrics);
         }
         let open_questions = match gateway.calls.questions() {
             Some(questions) => questions.store().count_open().await.ok(),
@@ -566,19 +451,4 @@ fn json(text: String) -> Response<Body> {
     let kind = HeaderValue::from_static("application/json");
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
     response
-}
-
-impl GatewayState {
-    /// Returns what an endpoint is called among replicas, whose configurations can differ during a
-    /// change: an underscore and the name, if it has one.
-    pub(crate) fn replica_label(&self, index: usize) -> String {
-        let endpoint = self.endpoints.get(index);
-        format!("_{}", endpoint.and_then(|endpoint| endpoint.name.as_deref()).unwrap_or_default())
-    }
-
-    /// Returns the index of the endpoint with a label that a client gets.
-    fn endpoint_with_label(&self, principal: &Principal, label: &str) -> Option<usize> {
-        let name = label.strip_prefix('_')?;
-        self.endpoints.find(principal, (!name.is_empty()).then_some(name))
-    }
 }

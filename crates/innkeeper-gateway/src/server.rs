@@ -124,7 +124,7 @@ pub(crate) async fn serve(
         });
     }
     drop(listener);
-    drop(timeout(gateway.options.drain_timeout, connections.join()).await);
+    let _ = timeout(gateway.options.drain_timeout, connections.join()).await;
     Ok(())
 }
 

@@ -140,7 +140,7 @@ impl StartingServer {
 
     fn set(&self, outcome: Result<RunningProcess, RpcError>) {
         // Only this value sets the cell, the first time.
-        drop(self.cell.set(outcome));
+        let _ = self.cell.set(outcome);
         *self.server_use.start.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }

@@ -93,7 +93,7 @@ mod tests {
         assert!(!sink.notify(large()));
         assert!(!sink.send(large()).await);
         assert!(sink.notify(Bytes::from_static(b"{}")), "a small one has room");
-        drop(messages.recv().await);
+        let _ = messages.recv().await;
         assert!(sink.send(large()).await);
     }
 }

@@ -48,6 +48,19 @@ pub(crate) struct GatewayState {
 }
 
 impl GatewayState {
+    /// Returns what an endpoint is called among replicas, whose configurations can differ during a
+    /// change: an underscore and the name, if it has one.
+    pub(crate) fn replica_label(&self, index: usize) -> String {
+        let endpoint = self.endpoints.get(index);
+        format!("_{}", endpoint.and_then(|endpoint| endpoint.name.as_deref()).unwrap_or_default())
+    }
+
+    /// Returns the index of the endpoint with a label that a client gets.
+    pub(crate) fn endpoint_with_label(&self, principal: &Principal, label: &str) -> Option<usize> {
+        let name = label.strip_prefix('_')?;
+        self.endpoints.find(principal, (!name.is_empty()).then_some(name))
+    }
+
     /// Returns the reason why the gateway cannot serve now.
     pub(crate) fn not_ready(&self) -> Option<String> {
         if self.closing.initialized() {

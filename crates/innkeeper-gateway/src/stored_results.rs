@@ -100,8 +100,12 @@ impl StoredResults {
         let uri = format!("{URI_PREFIX}{id}");
         let mut entries = self.entries();
         remove_expired(&mut entries);
-        let is_own = |entry: &StoredEntry| entry.principal == *principal;
-        make_room(&mut entries, is_own, MAX_PRINCIPAL_RESULTS, MAX_PRINCIPAL_BYTES - bytes);
+        make_room(
+            &mut entries,
+            |entry| entry.principal == *principal,
+            MAX_PRINCIPAL_RESULTS,
+            MAX_PRINCIPAL_BYTES - bytes,
+        );
         make_room(&mut entries, |_| true, MAX_RESULTS, MAX_BYTES - bytes);
         entries.push_back(StoredEntry {
             uri: uri.as_str().into(),

@@ -116,8 +116,7 @@ impl Subscriptions {
             .map_err(|error| RpcError::invalid_params(error.to_string()))?;
         let caller = request.caller;
         let known = self.offers.offering_for(caller, Need::Known).await?;
-        let is_known = |uri: &String| known.lists_resource(uri);
-        let offering = match requested.resources.iter().all(is_known) {
+        let offering = match requested.resources.iter().all(|uri| known.lists_resource(uri)) {
             true => known,
             false => self.offers.offering(caller).await?,
         };

@@ -22,7 +22,7 @@ impl GatewayTasks {
         let mut tasks = self.tasks();
         // Remove finished tasks, so that the set contains only running tasks.
         while tasks.try_join_next().is_some() {}
-        drop(tasks.spawn(future));
+        let _ = tasks.spawn(future);
     }
 
     /// Aborts all tasks at their next await.
@@ -155,8 +155,12 @@ mod tests {
         let (senders, mut running): (Vec<_>, Vec<_>) = (0..MAX_OWN_COMPUTATIONS)
             .map(|number| {
                 let (sender, receiver) = mpsc::channel::<()>();
-                let wait = move || receiver.recv().map_or(0, |()| number);
-                (sender, Box::pin(computations.run(&ada, wait)))
+                (
+                    sender,
+                    Box::pin(
+                        computations.run(&ada, move || receiver.recv().map_or(0, |()| number)),
+                    ),
+                )
             })
             .unzip();
         for future in &mut running {

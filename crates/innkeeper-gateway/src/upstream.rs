@@ -130,14 +130,15 @@ impl Upstream {
     /// Returns the use of a server, which stays the same when the server restarts.
     pub(crate) fn server_use(&self, name: &str) -> Arc<ServerUse> {
         let mut uses = self.uses.lock().unwrap_or_else(PoisonError::into_inner);
-        let create = || {
-            let is_stoppable = self.stoppable.load().contains(name);
-            Arc::new(match self.starts_on_use() {
-                true => ServerUse::unstarted(is_stoppable),
-                false => ServerUse::new(is_stoppable),
+        uses.entry(name.into())
+            .or_insert_with(|| {
+                let is_stoppable = self.stoppable.load().contains(name);
+                Arc::new(match self.starts_on_use() {
+                    true => ServerUse::unstarted(is_stoppable),
+                    false => ServerUse::new(is_stoppable),
+                })
             })
-        };
-        uses.entry(name.into()).or_insert_with(create).clone()
+            .clone()
     }
 
     /// Removes the open tasks whose time is over, and those of servers that have ended.

@@ -7,7 +7,7 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use innkeeper_host::Catalog;
 use tokio::time::Instant;
 
-use crate::offering::{CatalogSource, ListKind, OfferedServer, Offering};
+use crate::offering::{CatalogSource, ListKind, Offering};
 use crate::options::EndpointOptions;
 use crate::upstream::{StoppedServers, Upstream};
 
@@ -119,12 +119,13 @@ impl View {
         announced[index] = Some(offering.clone());
         // The list for which a server starts contains its items.
         let missed = self.missed();
-        let is_new = |server: &OfferedServer| {
-            before.server(&server.name).is_none()
-                && server.upstream.is_first_start(&server.name)
-                && !missed.contains(&server.name)
-        };
-        ListKind::ALL.map(|kind| !offering.has_same_list(&before, kind, is_new))
+        ListKind::ALL.map(|kind| {
+            !offering.has_same_list(&before, kind, |server| {
+                before.server(&server.name).is_none()
+                    && server.upstream.is_first_start(&server.name)
+                    && !missed.contains(&server.name)
+            })
+        })
     }
 
     fn missed(&self) -> MutexGuard<'_, HashSet<Arc<str>>> {

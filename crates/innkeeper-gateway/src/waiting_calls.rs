@@ -55,7 +55,7 @@ impl WaitingCalls {
         };
         let (id, call) = by_id.iter().find(|(_, call)| is_of_request(call))?;
         // A second cancellation finds the cell set.
-        drop(call.cancelled.set(()));
+        let _ = call.cancelled.set(());
         Some(*id)
     }
 }

@@ -162,8 +162,9 @@ impl Document<'_> {
             b'{' | b'[' => self.containers.get(next)?.end,
             b'"' => string_end(self.text, begin),
             _ => {
-                let ends = |byte: &u8| byte.is_ascii_whitespace() || b",]}".contains(byte);
-                let len = bytes[begin..].iter().position(ends);
+                let len = bytes[begin..]
+                    .iter()
+                    .position(|byte| byte.is_ascii_whitespace() || b",]}".contains(byte));
                 len.map_or(bytes.len(), |len| begin + len)
             }
         };

@@ -282,14 +282,16 @@ impl Redaction {
 
     /// Checks that each secret of the base URL was found in a URL.
     fn check_url(&self, place: &str, url: &str) -> Result<(), RedactError> {
-        let is_missing = |secret: &&usize| {
-            !self.found_in_urls.contains(&(place.to_owned(), **secret))
-                && !url.contains(self.secrets.placeholder(**secret))
-        };
-        self.of_urls.iter().find(is_missing).map_or(Ok(()), |secret| {
-            let name = self.secrets.name(*secret).to_owned();
-            Err(RedactError::NotFound { name, place: place.to_owned() })
-        })
+        self.of_urls
+            .iter()
+            .find(|secret| {
+                !self.found_in_urls.contains(&(place.to_owned(), **secret))
+                    && !url.contains(self.secrets.placeholder(**secret))
+            })
+            .map_or(Ok(()), |secret| {
+                let name = self.secrets.name(*secret).to_owned();
+                Err(RedactError::NotFound { name, place: place.to_owned() })
+            })
     }
 }
 

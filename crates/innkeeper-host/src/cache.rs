@@ -298,7 +298,7 @@ impl FlightLeader<'_> {
         }
         drop(state);
         // The outcome is already set when `drop` runs after `complete`.
-        drop(self.flight.set(outcome));
+        let _ = self.flight.set(outcome);
     }
 }
 

@@ -168,22 +168,24 @@ pub(crate) async fn call_tool(
     let mut is_error = false;
     let report = |verdict| connection.report_findings(ItemKind::Tool, &route.name, verdict);
     let mut result_type = ResultType::Complete;
-    let check_result = |raw: &RawValue, kind: ResultType| {
-        result_type = kind;
-        if kind == ResultType::Complete {
-            is_error = check_tool_result(raw)?;
-        }
-        match report(scanner.and_then(|scanner| scanner.scan_result(raw))) {
-            Some(findings) => Err(ResultRejection::Withheld(findings)),
-            None if is_error => Ok(CallOutcome::ToolError),
-            None => Ok(CallOutcome::Ok),
-        }
-    };
     // An error response can also contain text for a model.
-    let check_error = |error: &RequestError| {
-        report(scanner.and_then(|scanner| scan_request_error(scanner, error)))
-    };
-    let response = connection.request_scanned(&spec, check_result, check_error).await;
+    let response = connection
+        .request_scanned(
+            &spec,
+            |raw, kind| {
+                result_type = kind;
+                if kind == ResultType::Complete {
+                    is_error = check_tool_result(raw)?;
+                }
+                match report(scanner.and_then(|scanner| scanner.scan_result(raw))) {
+                    Some(findings) => Err(ResultRejection::Withheld(findings)),
+                    None if is_error => Ok(CallOutcome::ToolError),
+                    None => Ok(CallOutcome::Ok),
+                }
+            },
+            |error| report(scanner.and_then(|scanner| scan_request_error(scanner, error))),
+        )
+        .await;
     let FetchedResult { result: raw, .. } =
         response.map_err(|error| error.with_called_name(&route.public_name))?;
     let is_checkable = result_type == ResultType::Complete && !is_error;
@@ -197,8 +199,9 @@ fn read_arguments<'a>(
     arguments: &'a Arguments,
 ) -> Result<Cow<'a, Value>, CallError> {
     let invalid = |problems| CallError::Validation { item: route.public_name.clone(), problems };
-    let unreadable = |problem| invalid(vec![route.argument_rules.unreadable(problem)]);
-    let values = arguments.values().map_err(unreadable)?;
+    let values = arguments
+        .values()
+        .map_err(|problem| invalid(vec![route.argument_rules.unreadable(problem)]))?;
     let problems = if let Some(violation) = route.argument_rules.check(&values) {
         if let Some(rule) = &violation.rule {
             let server = &*route.connection.server;

@@ -28,7 +28,7 @@ use crate::lifecycle::ServerState;
 
 pub use catalog_server::CatalogServer;
 use catalog_server::UnavailableServer;
-pub(crate) use entry::{CatalogEntry, ExcludedTool};
+pub(crate) use entry::CatalogEntry;
 pub use items::{
     CatalogPrompt, CatalogResource, CatalogTemplate, CatalogTool, UnavailableCatalogServer,
     UnavailableCatalogTool,
@@ -149,10 +149,11 @@ impl Catalog {
     /// Returns the public names of all callable tools, in the order of [`Self::tools`].
     pub fn tool_names(&self) -> impl Iterator<Item = &str> {
         let tools = self.entries().flat_map(|entry| &entry.tools);
-        let is_routed = |tool: &&Arc<ToolRoute>| {
-            self.tools.get(&tool.public_name).is_some_and(|route| Arc::ptr_eq(route, tool))
-        };
-        tools.filter(is_routed).map(|tool| &*tool.public_name)
+        tools
+            .filter(|tool| {
+                self.tools.get(&tool.public_name).is_some_and(|route| Arc::ptr_eq(route, tool))
+            })
+            .map(|tool| &*tool.public_name)
     }
 
     /// Returns the security warnings for a person to review: hidden text in definitions and
@@ -180,24 +181,25 @@ impl Catalog {
     /// (`guard.definitions` is `flag`). The host also reported each finding as
     /// [`HostEvent::GuardFinding`](crate::HostEvent::GuardFinding).
     pub fn guard_findings(&self) -> Vec<SecurityWarning> {
-        let entry_findings = |entry: &Arc<CatalogEntry>| {
-            let server = &entry.connection.server;
-            let not_withheld =
-                entry.definition_findings.iter().filter(|(_, verdict)| !verdict.withheld);
-            let each = not_withheld.flat_map(|(item, verdict)| {
-                let server = server.clone();
-                let (tool, item) = ItemKind::split(item.clone());
-                let to_warning = move |finding: &Finding| SecurityWarning {
-                    server: server.clone(),
-                    tool: tool.clone(),
-                    item: item.clone(),
-                    reason: finding.to_string(),
-                };
-                verdict.findings.iter().map(to_warning)
-            });
-            each.collect::<Vec<_>>()
-        };
-        self.entries().flat_map(entry_findings).collect()
+        self.entries()
+            .flat_map(|entry| {
+                let server = &entry.connection.server;
+                let not_withheld =
+                    entry.definition_findings.iter().filter(|(_, verdict)| !verdict.withheld);
+                let each = not_withheld.flat_map(|(item, verdict)| {
+                    let server = server.clone();
+                    let (tool, item) = ItemKind::split(item.clone());
+                    let to_warning = move |finding: &Finding| SecurityWarning {
+                        server: server.clone(),
+                        tool: tool.clone(),
+                        item: item.clone(),
+                        reason: finding.to_string(),
+                    };
+                    verdict.findings.iter().map(to_warning)
+                });
+                each.collect::<Vec<_>>()
+            })
+            .collect()
     }
 
     fn entries(&self) -> impl Iterator<Item = &Arc<CatalogEntry>> {

@@ -176,8 +176,7 @@ impl Connection {
         let mut exchange = Exchange::new(self, spec);
         let response = exchange.run().await;
         let kind = exchange.result_type();
-        let check_result = |result: &RawValue| check_result(result, kind);
-        match ResultRejection::check(response, check_result, suspect) {
+        match ResultRejection::check(response, |result| check_result(result, kind), suspect) {
             Ok((result, outcome)) => Ok(exchange.finish(result, outcome)),
             Err(rejection) => Err(exchange.fail(rejection)),
         }
@@ -234,9 +233,9 @@ impl Connection {
                 break response;
             }
         };
-        let name =
-            |failure| self.call_error(failure, method, timeout).with_attempts(attempts.count());
-        let response = response.map(Budgeted::into_inner).map_err(name);
+        let response = response.map(Budgeted::into_inner).map_err(|failure| {
+            self.call_error(failure, method, timeout).with_attempts(attempts.count())
+        });
         let latency_ms = millis(started.elapsed());
         let server = &*self.server;
         match &response {
@@ -270,9 +269,12 @@ impl Connection {
         spec: &RequestSpec<'_, F>,
         outcome: Option<RequestResult>,
     ) -> Option<RequestResult> {
-        let report =
-            |notice: RetryNotice<'_>| self.report_retry(spec.method.clone(), spec.item, &notice);
-        attempts.handle_result(outcome, self.session.closed(), report).await.break_value()
+        attempts
+            .handle_result(outcome, self.session.closed(), |notice| {
+                self.report_retry(spec.method.clone(), spec.item, &notice);
+            })
+            .await
+            .break_value()
     }
 
     pub(super) fn report_retry(

@@ -312,7 +312,7 @@ impl EventPublisher {
     pub(crate) fn publish(&self, event: HostEvent) {
         if self.has_subscribers() {
             // The last receiver may have been dropped since the check.
-            drop(self.sender.send(event));
+            let _ = self.sender.send(event);
         }
     }
 }

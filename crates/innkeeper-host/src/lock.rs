@@ -22,13 +22,11 @@ use std::io;
 use std::path::Path;
 
 use innkeeper_config::{ServerConfig, read_bytes};
-use innkeeper_protocol::view::Tool;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::catalog::CatalogEntry;
-use crate::connection::listing::Definition;
 
 pub use change::{ChangeClass, PinChange};
 pub use error::LockError;
@@ -226,14 +224,16 @@ impl PinnedServer {
     /// Pins the current state of a ready server.
     pub(crate) fn from_entry(config: &ServerConfig, entry: &CatalogEntry) -> Self {
         let (launch, package) = launch::from_transport(&config.transport);
-        let fits = |tool: &&Definition<Tool>| tool.raw.get().len() <= MAX_DEFINITION_BYTES;
-        let pin = |tool: &Definition<Tool>| (tool.view.name.clone(), PinnedTool::new(&tool.raw));
         Self {
             launch,
             package,
             server_info: entry.server_info.as_deref().map(ServerIdentity::from_server_info),
             instructions: entry.instructions.as_deref().map(PinnedText::new),
-            tools: entry.all_tools().filter(fits).map(pin).collect(),
+            tools: entry
+                .all_tools()
+                .filter(|tool| tool.raw.get().len() <= MAX_DEFINITION_BYTES)
+                .map(|tool| (tool.view.name.clone(), PinnedTool::new(&tool.raw)))
+                .collect(),
         }
     }
 }

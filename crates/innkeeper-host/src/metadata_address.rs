@@ -63,21 +63,19 @@ fn is_resolver_name(host: &str) -> bool {
     dotted
         || labels.iter().any(|label| {
             let parts: Vec<&str> = label.split('-').collect();
-            let is_hex = |part: &&str| {
-                part.len() == 8
-                    && u32::from_str_radix(part, 16)
-                        .is_ok_and(|number| is_metadata_ipv4(Ipv4Addr::from_bits(number)))
-            };
             parts.windows(4).any(is_address_of_parts)
-                || parts.iter().any(is_hex)
+                || parts.iter().any(|part| {
+                    part.len() == 8
+                        && u32::from_str_radix(part, 16)
+                            .is_ok_and(|number| is_metadata_ipv4(Ipv4Addr::from_bits(number)))
+                })
                 || label.replace('-', ":").parse().is_ok_and(is_metadata_ip)
         })
 }
 
 fn is_address_of_parts(parts: &[&str]) -> bool {
     // Each part can be decimal, octal or hexadecimal, as in an address of a URL.
-    let is_number = |part: &&str| part.starts_with(|c: char| c.is_ascii_digit());
-    parts.iter().all(is_number)
+    parts.iter().all(|part| part.starts_with(|c: char| c.is_ascii_digit()))
         && Url::parse(&format!("http://{}/", parts.join("."))).is_ok_and(|url| {
             url.host_str().and_then(|host| host.parse().ok()).is_some_and(is_metadata_ip)
         })

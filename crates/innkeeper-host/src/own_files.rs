@@ -78,9 +78,11 @@ impl OwnFiles {
             confinement.find_write_path(|writable| file.path.is_changed_through(writable))
         };
         let (first, path) = self.0.iter().find_map(|file| Some((file, write_path_of(file)?)))?;
-        let is_alike =
-            |file: &&OwnFile| file.effect == first.effect && write_path_of(file) == Some(path);
-        let names = self.0.iter().filter(is_alike).take(MAX_NAMES);
+        let names = self
+            .0
+            .iter()
+            .filter(|file| file.effect == first.effect && write_path_of(file) == Some(path))
+            .take(MAX_NAMES);
         let names = names.map(|file| format!("`{}`", file.name));
         let names = names.collect::<Vec<_>>().join(" and ");
         let effect = &first.effect;

@@ -123,7 +123,7 @@ impl Registry {
         let leaving: Vec<Arc<Server>> = removed_servers.cloned().collect();
         for server in &leaving {
             // A server is removed only once, so the cell is empty.
-            drop(server.removed.set(()));
+            let _ = server.removed.set(());
         }
         let invalid = Arc::new(invalid);
         let draining = leaving.clone();
@@ -193,7 +193,7 @@ impl Registry {
         let _building = self.build_lock.lock().unwrap_or_else(PoisonError::into_inner);
         self.is_open.store(false, Ordering::Relaxed);
         // A repeated stop finds the cell set.
-        drop(self.closing.set(()));
+        let _ = self.closing.set(());
         let members = self.server_set.load();
         let unavailable = members.configured.values().map(|server| CatalogServer {
             name: server.name.clone(),

@@ -134,11 +134,10 @@ impl Reloader {
         report.removed = leaving.iter().map(|server| server.name.clone()).collect();
         report.warnings.clone_from(&config.warnings);
         self.config.store(Arc::new(config.clone()));
-        let waiting = |name: &str| {
-            options.apply_changes && (self.is_pending(name) || self.has_failed_start(name))
-        };
         let stopping = self.stop_removed(&before, &leaving);
-        let starting = self.start_servers(&config, &report.added, waiting);
+        let starting = self.start_servers(&config, &report.added, |name| {
+            options.apply_changes && (self.is_pending(name) || self.has_failed_start(name))
+        });
         report.failed = if has_renamed_server(&config, &report.added, &leaving) {
             stopping.await;
             starting.await
@@ -223,7 +222,7 @@ impl Reloader {
         let drain = async {
             for server in leaving {
                 // A concurrent start of this server gives up at once.
-                drop(server.restart_lock.lock().await);
+                let _ = server.restart_lock.lock().await;
                 let current = server.status().entry.clone();
                 if let Some(current) = current {
                     current.connection.session.idle().await;
@@ -231,9 +230,11 @@ impl Reloader {
             }
         };
         // Longer calls fail when the servers stop.
-        drop(timeout(DRAIN_TIMEOUT, drain).await);
-        let find = |name: &str| leaving.iter().find(|server| &*server.name == name).cloned();
-        shutdown::stop_waves(before, None, find).await;
+        let _ = timeout(DRAIN_TIMEOUT, drain).await;
+        shutdown::stop_waves(before, None, |name| {
+            leaving.iter().find(|server| &*server.name == name).cloned()
+        })
+        .await;
         self.registry.clear_draining();
         for server in leaving {
             self.launcher.sign_in.forget(&server.name);

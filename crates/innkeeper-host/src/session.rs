@@ -301,13 +301,13 @@ impl Session {
     pub(crate) async fn cancel_tasks(&self, limit: Duration) {
         let mut active = self.0.active_tasks.subscribe();
         self.0.active_tasks.send_modify(|active| active.cancelled = true);
-        drop(tokio::time::timeout(limit, active.wait_for(|active| active.count == 0)).await);
+        let _ = tokio::time::timeout(limit, active.wait_for(|active| active.count == 0)).await;
     }
 
     /// Waits until [`Self::cancel_tasks`] is called.
     pub(crate) async fn tasks_cancelled(&self) {
         // `self` holds the sender, so the wait cannot fail.
-        drop(self.0.active_tasks.subscribe().wait_for(|active| active.cancelled).await);
+        let _ = self.0.active_tasks.subscribe().wait_for(|active| active.cancelled).await;
     }
 
     /// Resolves when the server sent an error response whose id is that of no request, or no id.
@@ -334,7 +334,7 @@ impl Session {
     /// Queues a notification; drops the notification if the server does not read.
     pub(crate) fn notify(&self, method: &'static str) {
         // A closed session needs no notification.
-        drop(self.0.outbound.send_notification(method, None::<&()>));
+        let _ = self.0.outbound.send_notification(method, None::<&()>);
     }
 
     /// Disables throttling, to read the remaining output of an exited process quickly.

@@ -65,8 +65,7 @@ pub(crate) async fn stop_all(
         stopped.extend(report);
     }
     registry.shut_down_unstarted();
-    let config_index = |report: &ServerStopReport| config.servers.get_index_of(&*report.server);
-    stopped.sort_by_key(config_index);
+    stopped.sort_by_key(|report| config.servers.get_index_of(&*report.server));
     ShutdownReport { servers: stopped, took: started.elapsed() }
 }
 
@@ -124,7 +123,7 @@ pub(crate) async fn stop_requested(
     let stopping = async {
         if let Some(last_entry) = registry.mark_stopping(server) {
             // Longer calls fail when the server stops.
-            drop(timeout(DRAIN_TIMEOUT, last_entry.connection.session.idle()).await);
+            let _ = timeout(DRAIN_TIMEOUT, last_entry.connection.session.idle()).await;
         }
         let report = stop_one(server.clone(), server.config().shutdown_timeout).await;
         // The task of a server that ran has done this, unless its stop timed out.

@@ -78,15 +78,14 @@ pub(crate) async fn start_all(
             ..ServerStart::new(registry, launcher, &server)
         };
         // A box, because a task moves its future several times, and this one has 11 kB.
-        drop(group.spawn(Box::pin(start.run(limit))));
+        let _ = group.spawn(Box::pin(start.run(limit)));
     }
     let mut failures = collect_failures(&mut group).await;
     drop(group);
     if failures.is_empty() {
         return Ok(());
     }
-    let config_index = |failure: &ServerFailure| config.servers.get_index_of(&*failure.server);
-    failures.sort_by_key(config_index);
+    failures.sort_by_key(|failure| config.servers.get_index_of(&*failure.server));
     shutdown::stop_all(registry, config, None).await;
     let failed: Vec<&str> = failures.iter().map(|failure| &*failure.server).collect();
     let failed = failed.join(",");
@@ -150,14 +149,20 @@ impl ServerStart {
     ) -> Result<(), ServerFailure> {
         let server = self.server.clone();
         let _turn = server.restart_lock.lock().await;
-        let outcome = |name: &String| {
-            let ready = self
-                .registry
-                .server(name)
-                .is_some_and(|dependency| dependency.status().state == ServerState::Ready);
-            (name.as_str().into(), SetOnce::new_with(Some(ready.then_some(limit.deadline))))
-        };
-        self.readiness = Arc::new(server.config().dependencies.iter().map(outcome).collect());
+        self.readiness = Arc::new(
+            server
+                .config()
+                .dependencies
+                .iter()
+                .map(|name| {
+                    let ready = self
+                        .registry
+                        .server(name)
+                        .is_some_and(|dependency| dependency.status().state == ServerState::Ready);
+                    (name.as_str().into(), SetOnce::new_with(Some(ready.then_some(limit.deadline))))
+                })
+                .collect(),
+        );
         let result = self.start(&mut limit, server.config().required).await;
         result.inspect_err(|failure| {
             self.report_failure(failure);
@@ -177,7 +182,7 @@ impl ServerStart {
         };
         if let Some(outcome) = self.readiness.get(&self.server.name) {
             // Each server starts once, so the outcome is set once.
-            drop(outcome.set(matches!(result, Some(Ok(()))).then_some(limit.deadline)));
+            let _ = outcome.set(matches!(result, Some(Ok(()))).then_some(limit.deadline));
         }
         let Some(Err(failure)) = result else { return Ok(()) };
         self.report_failure(&failure);
@@ -247,11 +252,11 @@ impl ServerStart {
         log_level::update_detached(&connection, level);
         let tasks = &self.launcher.tasks;
         let next_start = Self::new(&self.registry, &self.launcher, &self.server);
-        let fallen =
-            move || next_start.launcher.tasks.clone().spawn(restart_until_ready(next_start));
         let registry = self.registry.clone();
         let server = self.server.clone();
-        tasks.spawn(supervise(registry, server, running, stop_requests, fallen));
+        tasks.spawn(supervise(registry, server, running, stop_requests, move || {
+            next_start.launcher.tasks.clone().spawn(restart_until_ready(next_start));
+        }));
         let registry = self.registry.clone();
         let server = self.server.clone();
         tasks.spawn(follow_changes(registry, server, session, server_capabilities));
@@ -327,7 +332,7 @@ pub(crate) async fn restart(
     }
     let restarting = async {
         let last_entry = server.status().entry.clone();
-        drop(shutdown::stop_one(server.clone(), server.config().shutdown_timeout).await);
+        let _ = shutdown::stop_one(server.clone(), server.config().shutdown_timeout).await;
         if matches!(trigger, RestartTrigger::Requested) {
             server.apply_pending();
         }

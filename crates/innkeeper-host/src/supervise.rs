@@ -75,7 +75,7 @@ pub(crate) async fn supervise(
     registry.mark_stopped(&server, Some(&report));
     for done in requesters {
         // The requester may have stopped waiting; the server is stopped anyway.
-        drop(done.send(report.clone()));
+        let _ = done.send(report.clone());
     }
 }
 
@@ -195,7 +195,7 @@ async fn disconnect(
 ) -> ServerStopReport {
     let started = Instant::now();
     close();
-    drop(timeout_at(end, connection.wait_tree()).await);
+    let _ = timeout_at(end, connection.wait_tree()).await;
     connection.kill();
     let has_ended = connection.wait_tree().now_or_never().is_some();
     // A remote server that does not confirm the end of its session has no process here.

@@ -29,7 +29,7 @@ impl BackgroundTasks {
         }
         // Remove finished tasks, so that the set contains only running tasks.
         while set.tasks.try_join_next().is_some() {}
-        drop(set.tasks.spawn(future));
+        let _ = set.tasks.spawn(future);
     }
 
     /// Aborts all tasks at their next await; does not wait and needs no runtime.

@@ -84,9 +84,9 @@ pub async fn run_to_end(
     };
     let exit_status = exit_status?;
     // Text that the program wrote just before its end.
-    drop(timeout(DRAIN_TIMEOUT, read_tail(&mut stderr_pipe, &mut stderr)).await);
+    let _ = timeout(DRAIN_TIMEOUT, read_tail(&mut stderr_pipe, &mut stderr)).await;
     process.kill();
-    drop(timeout(EXIT_GRACE, process.wait_tree()).await);
+    let _ = timeout(EXIT_GRACE, process.wait_tree()).await;
     Ok(ProgramOutput { exit_status, stdout, stderr })
 }
 

@@ -184,12 +184,9 @@ mod tests {
     #[test]
     fn a_command_with_a_separator_is_relative_to_the_working_directory() {
         let dir = programs();
-        let resolved = resolve("./tool", &[], dir.path()).unwrap();
-        assert_eq!(
-            resolved.canonicalize().unwrap(),
-            dir.path().join("tool").canonicalize().unwrap()
-        );
         let absolute = dir.path().join("tool");
+        let resolved = resolve("./tool", &[], dir.path()).unwrap();
+        assert_eq!(resolved.canonicalize().unwrap(), absolute.canonicalize().unwrap());
         assert_eq!(resolve(absolute.to_str().unwrap(), &[], Path::new("/")), Ok(absolute));
     }
 
@@ -210,8 +207,9 @@ mod tests {
     #[test]
     fn on_windows_a_command_without_extension_is_the_batch_file_and_not_the_script_beside_it() {
         let dir = tempfile::tempdir().unwrap();
-        let create = |name| std::fs::write(dir.path().join(name), "").unwrap();
-        ["npx", "npx.cmd", "tool.exe"].into_iter().for_each(create);
+        for name in ["npx", "npx.cmd", "tool.exe"] {
+            std::fs::write(dir.path().join(name), "").unwrap();
+        }
         let find = |is_windows: bool, path_ext: Option<&str>, command: &str| {
             let system = ServerSystem { is_windows, path_ext: path_ext.map(OsStr::new) };
             let program = system.find(command, &[dir.path().to_path_buf()], Path::new("/"))?;

@@ -186,10 +186,11 @@ fn record(
     tag: Option<&TreeTag>,
 ) -> Option<LedgerEntry> {
     let noted = ledger?.record(kind, id, tag.cloned());
-    let log_error = |error: &std::io::Error| {
-        tracing::error!(severity = "critical", %error, "process not recorded in the ledger");
-    };
-    noted.inspect_err(log_error).ok()
+    noted
+        .inspect_err(|error| {
+            tracing::error!(severity = "critical", %error, "process not recorded in the ledger");
+        })
+        .ok()
 }
 
 /// Waits on a separate thread, because the host installs no signal handler in the application and

@@ -87,7 +87,7 @@ fn lock(job: &Job) -> MutexGuard<'_, Box<dyn ChildWrapper>> {
 
 /// Terminates every process of the job; ignores the error of an empty job.
 fn terminate_job(job: &Job) {
-    drop(lock(job).start_kill());
+    let _ = lock(job).start_kill();
 }
 
 impl Process {

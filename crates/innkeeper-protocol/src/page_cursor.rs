@@ -126,8 +126,10 @@ mod tests {
     fn a_cursor_is_read_back() {
         let text = CURSOR.encode();
         assert_eq!(text.len(), ENCODED_CHARS);
-        let is_url_safe = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
-        assert!(text.bytes().all(is_url_safe), "{text}");
+        assert!(
+            text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)),
+            "{text}"
+        );
         assert_eq!(PageCursor::decode(&text), Ok(CURSOR));
         assert_eq!(CURSOR.offset_in(u64::MAX), Ok(200));
     }

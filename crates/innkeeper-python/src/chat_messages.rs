@@ -223,15 +223,18 @@ struct FunctionTool {
 pub(crate) fn to_application_tools(tools: &RawValue) -> Result<Vec<Tool>, String> {
     let tools: Vec<Value> =
         serde_json::from_str(tools.get()).map_err(|_| "`tools` is no list".to_owned())?;
-    let to_tool = |(index, tool): (usize, Value)| {
-        let tool = tool.get("function").cloned().unwrap_or(tool);
-        let tool: FunctionTool =
-            serde_json::from_value(tool).map_err(|error| format!("tool {}: {error}", index + 1))?;
-        let schema =
-            tool.parameters.unwrap_or_else(|| json!({ "type": "object", "properties": {} }));
-        Ok(Tool::new(tool.name, tool.description.unwrap_or_default(), schema))
-    };
-    tools.into_iter().enumerate().map(to_tool).collect()
+    tools
+        .into_iter()
+        .enumerate()
+        .map(|(index, tool)| {
+            let tool = tool.get("function").cloned().unwrap_or(tool);
+            let tool: FunctionTool = serde_json::from_value(tool)
+                .map_err(|error| format!("tool {}: {error}", index + 1))?;
+            let schema =
+                tool.parameters.unwrap_or_else(|| json!({ "type": "object", "properties": {} }));
+            Ok(Tool::new(tool.name, tool.description.unwrap_or_default(), schema))
+        })
+        .collect()
 }
 
 /// Returns the request of an application's messages and tools, or what is wrong with them.

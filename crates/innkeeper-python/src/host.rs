@@ -272,8 +272,12 @@ impl Host {
     /// Returns the state of every server of the configuration.
     fn get_status(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let status = self.host(py)?.status();
-        let records = || status.iter().map(|(name, status)| (&**name, StatusRecord::new(status)));
-        to_python(py, &SerializedMap(records))
+        to_python(
+            py,
+            &SerializedMap(|| {
+                status.iter().map(|(name, status)| (&**name, StatusRecord::new(status)))
+            }),
+        )
     }
 
     /// Subscribes to the events from now on.

@@ -171,8 +171,9 @@ pub(crate) fn next_log_records(py: Python<'_>, seconds: f64) -> PyResult<bool> {
     let patience = Duration::try_from_secs_f64(seconds).unwrap_or_default();
     let queue = QUEUE.get();
     let stopped = py.detach(|| {
-        let is_idle = |waiting: &mut WaitingRecords| waiting.records.is_empty() && !waiting.stopped;
-        let waited = queue.arrived.wait_timeout_while(queue.waiting(), patience, is_idle);
+        let waited = queue.arrived.wait_timeout_while(queue.waiting(), patience, |waiting| {
+            waiting.records.is_empty() && !waiting.stopped
+        });
         waited.unwrap_or_else(PoisonError::into_inner).0.stopped
     });
     deliver(py)?;

@@ -207,8 +207,8 @@ impl Incoming {
             messages[line_break] = b',';
         }
         messages[end] = b']';
-        let invalid = |error| io::Error::new(io::ErrorKind::InvalidData, error);
-        let text = String::from_utf8(messages).map_err(invalid)?;
+        let text = String::from_utf8(messages)
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
         Ok(RawValue::from_string(text)?)
     }
 }

@@ -225,13 +225,14 @@ impl Gate {
         let mut state = lock(&self.state);
         state.stopped_threads += 1;
         self.changed.notify_all();
-        drop(self.changed.wait_timeout_while(state, MAX_STOP, |state| !state.is_open));
+        let _ = self.changed.wait_timeout_while(state, MAX_STOP, |state| !state.is_open);
     }
 
     fn wait_for_threads(&self) {
         let state = lock(&self.state);
-        let is_running = |state: &mut GateState| state.stopped_threads < WORKER_THREADS;
-        drop(self.changed.wait_timeout_while(state, FORK_TIMEOUT, is_running));
+        let _ = self.changed.wait_timeout_while(state, FORK_TIMEOUT, |state| {
+            state.stopped_threads < WORKER_THREADS
+        });
     }
 }
 

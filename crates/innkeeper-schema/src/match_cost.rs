@@ -43,11 +43,13 @@ impl MatchCost {
     /// Returns the measured costs. An expression that the validator did not compile may be too
     /// large to measure; the bound remains.
     pub(crate) fn measured(&self, graph: &SchemaGraph) -> &PatternCosts {
-        let measure = || {
-            let patterns = pattern::measure(&graph.patterns).ok()?;
-            Some(PatternCosts::new(graph, &NodeGroups::find(graph), patterns))
-        };
-        self.measured.get_or_init(measure).as_ref().unwrap_or(&self.bound)
+        self.measured
+            .get_or_init(|| {
+                let patterns = pattern::measure(&graph.patterns).ok()?;
+                Some(PatternCosts::new(graph, &NodeGroups::find(graph), patterns))
+            })
+            .as_ref()
+            .unwrap_or(&self.bound)
     }
 
     /// Returns whether an expression needs backtracking.

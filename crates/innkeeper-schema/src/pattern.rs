@@ -59,8 +59,8 @@ pub(crate) fn measure(patterns: &[String]) -> Result<Vec<PatternCost>, SchemaErr
     let mut measured = Vec::with_capacity(patterns.len());
     let mut together = 0;
     for text in patterns {
-        let invalid = || SchemaError::InvalidPattern { pattern: text.clone() };
-        let pattern = probe(text).ok_or_else(invalid)?;
+        let pattern =
+            probe(text).ok_or_else(|| SchemaError::InvalidPattern { pattern: text.clone() })?;
         together += pattern.size;
         if together > MAX_TOTAL_BYTES {
             return Err(SchemaError::PatternsTooLarge);

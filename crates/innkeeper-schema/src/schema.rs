@@ -83,8 +83,10 @@ impl Schema {
         &self,
         check: impl FnOnce(&CompiledSchema) -> Result<T, CheckError>,
     ) -> Result<T, CheckError> {
-        let unusable = |reason: &SchemaError| CheckError::UnusableSchema(reason.clone());
-        let compiled = self.compiled().as_ref().map_err(unusable)?;
+        let compiled = self
+            .compiled()
+            .as_ref()
+            .map_err(|reason| CheckError::UnusableSchema(reason.clone()))?;
         catch_panic(|| check(compiled)).unwrap_or(Err(CheckError::Failed))
     }
 

@@ -114,8 +114,9 @@ pub(crate) fn start(
             match read_failure(&report_reader) {
                 None => Ok(main_pid),
                 Some(failure) => {
-                    let wait = || rustix::process::waitpid(Some(main_pid), WaitOptions::empty());
-                    let _ = io::retry_on_intr(wait);
+                    let _ = io::retry_on_intr(|| {
+                        rustix::process::waitpid(Some(main_pid), WaitOptions::empty())
+                    });
                     Err(failure)
                 }
             }

@@ -301,7 +301,7 @@ mod tests {
             let mut damaged = body.to_vec();
             damaged[at..at + 4].fill(0xff);
             // A damaged number is another number; a damaged length is refused without a panic.
-            drop(LaunchRequest::parse(&damaged));
+            let _ = LaunchRequest::parse(&damaged);
         }
         let nothing = LaunchRequest::default().encode().unwrap();
         assert_eq!(LaunchRequest::parse(&nothing[PREFIX_BYTES..]), None, "no program");

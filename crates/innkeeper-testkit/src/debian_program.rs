@@ -85,7 +85,7 @@ impl DebianProgram {
             }
             std::thread::sleep(POLL_INTERVAL);
         }
-        drop(child.kill());
+        let _ = child.kill();
         panic!("`{name}` was not ready within {START_TIMEOUT:?}");
     }
 }

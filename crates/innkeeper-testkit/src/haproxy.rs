@@ -38,8 +38,8 @@ pub struct Haproxy {
 impl Drop for Haproxy {
     fn drop(&mut self) {
         // The proxy may have exited already; the error is expected then.
-        drop(self.child.kill());
-        drop(self.child.wait());
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 

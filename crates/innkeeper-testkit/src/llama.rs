@@ -28,8 +28,8 @@ pub struct LlamaServer {
 impl Drop for LlamaServer {
     fn drop(&mut self) {
         // The server may have exited already; the error is expected then.
-        drop(self.child.kill());
-        drop(self.child.wait());
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 

@@ -27,8 +27,8 @@ pub struct RedisServer {
 impl Drop for RedisServer {
     fn drop(&mut self) {
         // The server may have exited already; the error is expected then.
-        drop(self.child.kill());
-        drop(self.child.wait());
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
@@ -140,7 +140,7 @@ fn log_text(dir: &Path) -> String {
 
 /// Starts the server and waits until the server is ready. Returns nothing if the server ends.
 fn start_child(address: SocketAddr, arguments: &[String], dir: &Path) -> Option<Child> {
-    drop(fs::remove_file(dir.join("log")));
+    let _ = fs::remove_file(dir.join("log"));
     let mut command = PROGRAM.command();
     command
         .args(["--bind", "127.0.0.1", "--port", &address.port().to_string(), "--save", ""])
@@ -161,8 +161,8 @@ pub struct RedisSentinel {
 
 impl Drop for RedisSentinel {
     fn drop(&mut self) {
-        drop(self.child.kill());
-        drop(self.child.wait());
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 

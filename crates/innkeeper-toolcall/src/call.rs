@@ -222,8 +222,8 @@ const CALL_MARKUP: &[&str] =
 /// such syntaxes themselves make this mistake as well. In JSON, balanced markup is code.
 fn find_swallowed_argument(tool: &Tool, arguments: &Json, is_raw: bool) -> Option<RejectReason> {
     let Json::Object(members) = arguments else { return None };
-    let is_missing = |name: &&str| members.iter().all(|(key, _)| key != name);
-    let missing_names: Vec<&str> = tool.property_names().filter(is_missing).collect();
+    let missing_names: Vec<&str> =
+        tool.property_names().filter(|name| members.iter().all(|(key, _)| key != name)).collect();
     if missing_names.is_empty() {
         return None;
     }

@@ -47,8 +47,9 @@ pub(crate) const MAX_NAME_BYTES: usize = 256;
 /// Whether the text before the arguments of a call is one word that can be the name of a tool, and
 /// not prose.
 fn is_name(text: &str) -> bool {
-    let is_sign = |c: char| c.is_ascii_alphanumeric() || "_-.:/".contains(c);
-    !text.is_empty() && text.len() < MAX_NAME_BYTES && text.chars().all(is_sign)
+    !text.is_empty()
+        && text.len() < MAX_NAME_BYTES
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || "_-.:/".contains(c))
 }
 
 /// Maximum number of calls in one list. A longer list is not a list of calls.

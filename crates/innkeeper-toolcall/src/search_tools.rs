@@ -125,8 +125,7 @@ pub fn found_tools<'t>(
     found: impl IntoIterator<Item = (&'t str, &'t str)>,
     searched_tools: usize,
 ) -> Value {
-    let summary = |(name, description): (&str, &str)| json!({"name": name, "description": first_sentence(description, MAX_SUMMARY_CHARS)});
-    let found: Vec<Value> = found.into_iter().map(summary).collect();
+    let found: Vec<Value> = found.into_iter().map(|(name, description)| json!({"name": name, "description": first_sentence(description, MAX_SUMMARY_CHARS)})).collect();
     let is_empty = found.is_empty();
     let mut result = json!({"tools": found, "searchedTools": searched_tools});
     if is_empty {

@@ -206,16 +206,18 @@ fn weighted_frequency(
     lengths: [f64; FIELD_COUNT],
     mean_lengths: [f64; FIELD_COUNT],
 ) -> f64 {
-    let weighted = |field: usize| {
-        let frequency = frequencies[field];
-        if frequency == 0.0 {
-            return 0.0;
-        }
-        let normalization = LENGTH_NORMALIZATION[field];
-        let relative_length = lengths[field] / mean_lengths[field];
-        FIELD_WEIGHTS[field] * frequency / (1.0 - normalization + normalization * relative_length)
-    };
-    (0..FIELD_COUNT).map(weighted).sum()
+    (0..FIELD_COUNT)
+        .map(|field| {
+            let frequency = frequencies[field];
+            if frequency == 0.0 {
+                return 0.0;
+            }
+            let normalization = LENGTH_NORMALIZATION[field];
+            let relative_length = lengths[field] / mean_lengths[field];
+            FIELD_WEIGHTS[field] * frequency
+                / (1.0 - normalization + normalization * relative_length)
+        })
+        .sum()
 }
 
 fn inverse_document_frequency(tools_with_term: usize, tools: usize) -> f64 {

@@ -189,16 +189,22 @@ mod tests {
         let text = "/// Words.\n/// Attack: framing | half a line,\n///   then nothing | the call ends\n/// | Lossless\n/// Proves: N1\n/// Attack: flow control | a | b | No orphan\n///\n/// More words.\n#[tokio::test]\nasync fn ends() {}\n";
         let (attacks, problems) = scan(text);
         assert_eq!(problems, []);
-        let cells = |attack: &Attack| {
-            let cells = [&attack.attempt, &attack.outcome, &attack.invariant, &attack.test_name];
-            (attack.surface, cells.map(String::as_str).join(" | "))
-        };
         let expected = [
             (Surface::Framing, "half a line, then nothing | the call ends | Lossless | ends"),
             (Surface::FlowControl, "a | b | No orphan | ends"),
         ];
         let expected = expected.map(|(surface, text)| (surface, text.to_owned()));
-        assert_eq!(attacks.iter().map(cells).collect::<Vec<_>>(), expected);
+        assert_eq!(
+            attacks
+                .iter()
+                .map(|attack| {
+                    let cells =
+                        [&attack.attempt, &attack.outcome, &attack.invariant, &attack.test_name];
+                    (attack.surface, cells.map(String::as_str).join(" | "))
+                })
+                .collect::<Vec<_>>(),
+            expected
+        );
     }
 
     #[test]

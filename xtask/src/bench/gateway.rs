@@ -312,11 +312,13 @@ mod tests {
         }
         let rows = table_rows(&samples);
         assert_eq!(rows.len(), 1 + 3 * CASES.len());
-        let cell = |name: &str| {
-            let column = rows[0].iter().position(|title| title == name);
-            &*rows[1][column.unwrap()]
-        };
         let names = ["HTTP echo", "limit", "innkeeper", "÷ limit", "÷ rmcp proxy"];
-        assert_eq!(names.map(cell), ["–", "20.0", "15.0", "0.75", "–"]);
+        assert_eq!(
+            names.map(|name| {
+                let column = rows[0].iter().position(|title| title == name);
+                &*rows[1][column.unwrap()]
+            }),
+            ["–", "20.0", "15.0", "0.75", "–"]
+        );
     }
 }

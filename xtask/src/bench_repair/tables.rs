@@ -60,10 +60,13 @@ pub(super) fn all_tables(result: &[Value]) -> String {
         ("Published parsers by kind of mistake", "slip", PARSER_COLUMNS),
         ("Published parsers by format", "form", PARSER_COLUMNS),
     ];
-    let section = |(heading, key, columns): &(&str, &str, &[TableColumn])| {
-        format!("### {heading}\n\n{}", build_table(result, key, columns))
-    };
-    sections.iter().map(section).collect::<Vec<_>>().join("\n")
+    sections
+        .iter()
+        .map(|(heading, key, columns)| {
+            format!("### {heading}\n\n{}", build_table(result, key, columns))
+        })
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 fn build_table(result: &[Value], key: &str, columns: &[TableColumn]) -> String {

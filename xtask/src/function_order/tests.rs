@@ -95,7 +95,7 @@ mod linked {
 
     impl Drop for Package {
         fn drop(&mut self) {
-            drop(fs::remove_dir_all(&self.directory));
+            let _ = fs::remove_dir_all(&self.directory);
         }
     }
 

@@ -56,8 +56,10 @@ pub(super) fn integration_tests(launcher: &str, packages: &Path) -> TaskResult<V
 /// The tests of one framework, in its environment.
 fn tests(name: &str, list: &str, launcher: &str, packages: &Path) -> TaskResult<Program> {
     let environment = repository_root().join("target/python/frameworks").join(name);
-    let is_common = |line: &&str| COMMON_PACKAGES.iter().any(|package| line.starts_with(package));
-    let common: Vec<&str> = REQUIREMENTS.lines().filter(is_common).collect();
+    let common: Vec<&str> = REQUIREMENTS
+        .lines()
+        .filter(|line| COMMON_PACKAGES.iter().any(|package| line.starts_with(package)))
+        .collect();
     let requirements = format!("{}\n{list}", common.join("\n"));
     install_once(&environment, &requirements, |dir| install_venv(dir, &requirements))?;
     let file = format!("python/tests/frameworks/test_{}.py", module_name(name));

@@ -108,9 +108,9 @@ fn empty_directory(path: &str) -> TaskResult<PathBuf> {
 
 /// The only file of the directory.
 fn built_file(directory: &Path) -> TaskResult<PathBuf> {
-    let problem = |error: std::io::Error| format!("`{}`: {error}", relative_path(directory));
-    let mut paths =
-        fs::read_dir(directory).map_err(problem)?.filter_map(|entry| Some(entry.ok()?.path()));
+    let mut paths = fs::read_dir(directory)
+        .map_err(|error| format!("`{}`: {error}", relative_path(directory)))?
+        .filter_map(|entry| Some(entry.ok()?.path()));
     paths.next().ok_or_else(|| format!("the build left `{}` empty", relative_path(directory)))
 }
 

@@ -228,14 +228,15 @@ fn parse(entry: &toml::Value) -> TaskResult<DailyTask> {
 }
 
 fn row_cells(row: &[Option<TaskCell>]) -> Vec<String> {
-    let cell = |cell: &Option<TaskCell>| match cell {
-        None => "no command".to_owned(),
-        Some(TaskCell { seconds, keystrokes, leftovers, is_done }) => {
-            let time = if *is_done { format!("{seconds:.2} s") } else { "not done".to_owned() };
-            format!("{time} / {keystrokes} / {leftovers}")
-        }
-    };
-    row.iter().map(cell).collect()
+    row.iter()
+        .map(|cell| match cell {
+            None => "no command".to_owned(),
+            Some(TaskCell { seconds, keystrokes, leftovers, is_done }) => {
+                let time = if *is_done { format!("{seconds:.2} s") } else { "not done".to_owned() };
+                format!("{time} / {keystrokes} / {leftovers}")
+            }
+        })
+        .collect()
 }
 
 /// Returns the table of times, keystrokes and processes, and the lines.

@@ -46,20 +46,21 @@ impl RunMarker {
         let left = self.processes();
         for process in &left {
             // The process may have ended.
-            drop(Program::new("kill").arg("-9").arg(process).output());
+            let _ = Program::new("kill").arg("-9").arg(process).output();
         }
         left.len()
     }
 
     fn processes(&self) -> Vec<String> {
         let entry = format!("{}={}", self.variable(), self.value());
-        let has_entry = |process: &String| {
-            let environment = fs::read(format!("/proc/{process}/environ")).unwrap_or_default();
-            environment.split(|byte| *byte == 0).any(|variable| variable == entry.as_bytes())
-        };
         let names = fs::read_dir("/proc").into_iter().flatten().flatten();
         let names = names.filter_map(|entry| entry.file_name().into_string().ok());
         let processes = names.filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()));
-        processes.filter(has_entry).collect()
+        processes
+            .filter(|process| {
+                let environment = fs::read(format!("/proc/{process}/environ")).unwrap_or_default();
+                environment.split(|byte| *byte == 0).any(|variable| variable == entry.as_bytes())
+            })
+            .collect()
     }
 }

@@ -50,9 +50,10 @@ pub(super) fn read(names: &[&str]) -> TaskResult<Vec<PublishedServer>> {
     {
         return Err(format!("`servers.toml` has no server `{unknown}`"));
     }
-    let is_chosen =
-        |server: &PublishedServer| names.is_empty() || names.contains(&server.name.as_str());
-    Ok(servers.into_iter().filter(is_chosen).collect())
+    Ok(servers
+        .into_iter()
+        .filter(|server| names.is_empty() || names.contains(&server.name.as_str()))
+        .collect())
 }
 
 fn parse(entry: &toml::Value) -> TaskResult<PublishedServer> {

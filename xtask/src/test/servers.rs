@@ -211,7 +211,7 @@ mod tests {
 
     fn scratch_dir(name: &str) -> std::path::PathBuf {
         let dir = std::env::temp_dir().join(format!("xtask-{}-{name}", std::process::id()));
-        drop(fs::remove_dir_all(&dir));
+        let _ = fs::remove_dir_all(&dir);
         dir
     }
 

@@ -56,9 +56,11 @@ impl Agent {
         let queue = EventQueue::default();
         let sender = queue.clone();
         let run_future = async move {
-            let sink =
-                |event| sender.lock().unwrap_or_else(PoisonError::into_inner).push_back(event);
-            agent.run_streaming(message, sink).await
+            agent
+                .run_streaming(message, |event| {
+                    sender.lock().unwrap_or_else(PoisonError::into_inner).push_back(event);
+                })
+                .await
         };
         AgentStream { run_future: Some(run_future.boxed()), queue }
     }

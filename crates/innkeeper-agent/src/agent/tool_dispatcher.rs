@@ -91,8 +91,10 @@ impl ToolDispatcher<'_> {
             let refusal = pending.refusal.clone();
             queue.push(QueuedCall { refusal, ..QueuedCall::new(index, pending.call.clone()) });
         }
-        let dispatched = |pending| DispatchedCall { pending, started_at: None, record: None };
-        self.current.calls = pending.into_iter().map(dispatched).collect();
+        self.current.calls = pending
+            .into_iter()
+            .map(|pending| DispatchedCall { pending, started_at: None, record: None })
+            .collect();
         // The calls that wait for another call of the response.
         let mut waiting: Vec<QueuedCall> = Vec::new();
         let mut effect = Effect::AwaitTools;

@@ -58,8 +58,10 @@ impl CallScheduler {
             if untaken_bytes >= MAX_UNREAD_BYTES {
                 return Some(refuse_for_full_buffer(queued));
             }
-            let details = || json!({"tool": queued.call.name, "call": queued.index});
-            self.log_writer.log(LogEventKind::ToolExecutionStart, details);
+            self.log_writer.log(
+                LogEventKind::ToolExecutionStart,
+                || json!({"tool": queued.call.name, "call": queued.index}),
+            );
             self.calls.start(queued);
         }
         None

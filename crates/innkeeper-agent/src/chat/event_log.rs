@@ -98,9 +98,9 @@ struct OpenLog {
 impl LogWriter {
     pub(super) fn open(recording: &LogConfig, timing: Timing) -> Result<Self, ChatError> {
         let Some(path) = &recording.log_path else { return Ok(Self(None)) };
-        let to_error = |source| ChatError::Log { path: path.clone(), source };
         let (sender, lines) = mpsc::channel(MAX_QUEUED_ENTRIES);
-        writer::start(path, lines).map_err(to_error)?;
+        writer::start(path, lines)
+            .map_err(|source| ChatError::Log { path: path.clone(), source })?;
         Ok(Self(Some(Arc::new(OpenLog {
             timing,
             sender,

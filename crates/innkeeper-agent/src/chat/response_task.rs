@@ -138,8 +138,10 @@ impl ResponseTask {
             match item {
                 ClassifiedItem::Segment(token) => self.emit_segment(token, queue),
                 ClassifiedItem::CallStarted { index, tool } => {
-                    let details = || json!({"tool": tool, "call": index});
-                    self.log_writer.log(LogEventKind::ToolDetectionStart, details);
+                    self.log_writer.log(
+                        LogEventKind::ToolDetectionStart,
+                        || json!({"tool": tool, "call": index}),
+                    );
                 }
                 ClassifiedItem::CallCompleted { index, call } => {
                     self.handle_call(index, call, queue);

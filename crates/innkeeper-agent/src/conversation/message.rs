@@ -156,8 +156,12 @@ impl ContentPart {
             PartContent::ToolCall(call) => call.id.len() + call.name.len() + call.arguments.len(),
             PartContent::Other => 0,
         };
-        let block_bytes = |native: &ProviderBlock| native.model.len() + native.json.get().len();
-        size_of::<Self>() + content_bytes + self.provider_block.as_ref().map_or(0, block_bytes)
+        size_of::<Self>()
+            + content_bytes
+            + self
+                .provider_block
+                .as_ref()
+                .map_or(0, |native| native.model.len() + native.json.get().len())
     }
 
     /// Creates a part without a provider block.

@@ -248,8 +248,7 @@ impl CallQueue {
     /// Returns the remaining progress of the first call that has ended, then its end.
     fn next_end(&mut self) -> Option<QueueEvent> {
         let index = self.ended.front()?.index;
-        let of_call = |(at, _): &(usize, _)| *at == index;
-        if let Some(at) = self.progress.iter().position(of_call) {
+        if let Some(at) = self.progress.iter().position(|(at, _)| *at == index) {
             if let Ok(progress) = self.progress[at].1.try_recv() {
                 return Some(QueueEvent::Progress { index, progress });
             }

@@ -302,10 +302,11 @@ impl GoldenRecorder {
 
     /// Records the head of a response.
     pub(super) fn on_response(&self, exchange: usize, response: &IncomingResponse) {
-        let header = |name: &str| response.headers.get(name)?.to_str().ok();
         let now = self.elapsed_ms();
         let status = response.status.as_u16();
-        self.lock().recording.on_response(exchange, now, status, header);
+        self.lock()
+            .recording
+            .on_response(exchange, now, status, |name| response.headers.get(name)?.to_str().ok());
     }
 
     /// Records that a request has no response.

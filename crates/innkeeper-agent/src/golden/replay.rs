@@ -116,12 +116,11 @@ pub async fn replay(golden: &Golden) -> Result<Replay, ReplayError> {
     }
     let golden = golden.clone();
     let (sender, receiver) = oneshot::channel();
-    let work = move || {
+    tasks::spawn_thread("innkeeper-replay", move || {
         // Without a receiver, nobody needs the replay.
         sender.send(replay_here(&golden)).ok();
-    };
-    tasks::spawn_thread("innkeeper-replay", work)
-        .map_err(|error| ReplayError::Thread(error.to_string()))?;
+    })
+    .map_err(|error| ReplayError::Thread(error.to_string()))?;
     receiver.await.unwrap_or_else(|_| Err(ReplayError::Thread("the run panicked".to_owned())))
 }
 

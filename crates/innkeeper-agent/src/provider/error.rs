@@ -233,9 +233,10 @@ mod tests {
 
     #[test]
     fn every_kind_whose_hint_tells_to_retry_is_retryable() {
-        let tells_to_retry =
-            |kind: &LlmErrorKind| ["retry", "try again"].iter().any(|it| kind.hint().contains(it));
-        let kinds: Vec<_> = KINDS.into_iter().filter(tells_to_retry).collect();
+        let kinds: Vec<_> = KINDS
+            .into_iter()
+            .filter(|kind| ["retry", "try again"].iter().any(|it| kind.hint().contains(it)))
+            .collect();
         let names: Vec<_> = kinds.iter().map(|kind| kind.name()).collect();
         assert_eq!(names, ["later", "timed_out", "malformed", "rate_limited"]);
         assert!(kinds.iter().all(|kind| kind.is_retryable()));

@@ -160,8 +160,8 @@ fn is_named(text: &str, lower: &str, alias: &str) -> bool {
 
 /// Whether the last word before a name says that the name is that of a tool.
 fn ends_with_tool_word(text: &str) -> bool {
-    let is_space = |character: char| !is_name_char(character);
-    let mut words = text.rsplit(is_space).filter(|word| !word.is_empty());
+    let mut words =
+        text.rsplit(|character| !is_name_char(character)).filter(|word| !word.is_empty());
     let mut word = words.next().unwrap_or_default();
     if matches!(word, "name" | "named" | "called" | "declaration") {
         word = words.next().unwrap_or_default();

@@ -155,8 +155,8 @@ impl Compaction {
         conversation: &Conversation,
     ) -> Option<(Request, usize)> {
         let messages = conversation.messages();
-        let is_user_message = |message: &Message| matches!(message, Message::User(_));
-        let last_exchange = messages.iter().rposition(is_user_message)?;
+        let last_exchange =
+            messages.iter().rposition(|message| matches!(message, Message::User(_)))?;
         let omitted = conversation.omitted_history().messages;
         let cut = cuts(messages, omitted).take_while(|at| *at <= last_exchange).last()?;
         Some(self.summary_request(config, conversation, cut))
@@ -376,11 +376,12 @@ fn without_middle_lines(lines: &str, max_tokens: usize) -> String {
     let all: Vec<&str> = lines.lines().collect();
     let fitting = |lines: &mut dyn Iterator<Item = &&str>| {
         let mut tokens = 0;
-        let fits = |line: &&&str| {
-            tokens += estimate_tokens(line) + 1;
-            tokens <= max_tokens / 2
-        };
-        lines.take_while(fits).count()
+        lines
+            .take_while(|line| {
+                tokens += estimate_tokens(line) + 1;
+                tokens <= max_tokens / 2
+            })
+            .count()
     };
     let head = fitting(&mut all.iter());
     let tail = fitting(&mut all[head..].iter().rev());

@@ -337,8 +337,12 @@ impl IterationCalls {
         self.loop_detector.end_response();
         let results = std::mem::take(&mut self.calls).into_iter().map(|call| {
             let IterationCall { id, written_name: name, result, .. } = call;
-            let missing = || ToolResult { id, name, content: reason.into(), is_error: true };
-            result.unwrap_or_else(missing)
+            result.unwrap_or_else(|| ToolResult {
+                id,
+                name,
+                content: reason.into(),
+                is_error: true,
+            })
         });
         results.collect()
     }

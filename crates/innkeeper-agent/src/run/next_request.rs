@@ -77,7 +77,7 @@ impl Run {
                 let start = plan::start_message(&self.conversation, repeats_plan.then_some(&*text));
                 // No call is pending before the first iteration's response.
                 if self.conversation.push_assistant(AssistantMessage::from_text(text)).is_ok() {
-                    drop(self.conversation.push_user(start));
+                    let _ = self.conversation.push_user(start);
                 }
             }
             Err(problem) => return self.continue_without_plan(&problem),

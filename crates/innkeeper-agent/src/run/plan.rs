@@ -132,14 +132,15 @@ impl Plan {
     /// Skips the open steps whose conditions are decided and not met, so that a call belongs to the
     /// step whose condition is met. If all steps of the tool are skipped, the last one stays open.
     fn skip_unmet_steps(&mut self) {
-        let is_unmet = |at: &usize| {
-            self.states[*at] == StepState::Open
+        let unmet: Vec<usize> = (0..self.steps.len())
+            .filter(|at| {
+                self.states[*at] == StepState::Open
                 && self.steps[*at].condition.as_ref().is_some_and(|condition| {
                     matches!(self.state(&condition.step), Some(StepState::Finished { succeeded })
                         if *succeeded != condition.succeeded)
                 })
-        };
-        let unmet: Vec<usize> = (0..self.steps.len()).filter(is_unmet).collect();
+            })
+            .collect();
         for at in unmet {
             let tool = &self.steps[at].tool;
             let mut later = self.steps.iter().zip(&self.states).skip(at + 1);

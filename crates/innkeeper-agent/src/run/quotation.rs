@@ -105,12 +105,13 @@ impl MarkedParts {
 
 /// Whether a block of code ends with a line that closes it.
 pub(super) fn is_closed(block: &str) -> bool {
-    let is_fence = |line: &str| {
-        let line = line.trim_start_matches([' ', '\t', '>']).trim_end();
-        line.len() >= 3 && (line.bytes().all(|it| it == b'`') || line.bytes().all(|it| it == b'~'))
-    };
     let mut lines = block.trim_end().lines();
-    lines.next().is_some() && lines.next_back().is_some_and(is_fence)
+    lines.next().is_some()
+        && lines.next_back().is_some_and(|line| {
+            let line = line.trim_start_matches([' ', '\t', '>']).trim_end();
+            line.len() >= 3
+                && (line.bytes().all(|it| it == b'`') || line.bytes().all(|it| it == b'~'))
+        })
 }
 
 #[cfg(test)]

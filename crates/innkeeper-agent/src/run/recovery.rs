@@ -137,15 +137,18 @@ impl Recovery {
         let tool = tool.to_owned();
         let arguments = arguments.to_owned();
         self.open.push(OpenFailure { tool: tool.clone(), arguments, error: error_index });
-        let is_alternative = |goal: &Goal| {
-            goal.alternatives.iter().any(|other| other.call_id == id && other.tool == tool)
-        };
         let goal = match self.goals.iter().position(|goal| goal.tools.contains(&tool)) {
             Some(at) => at,
-            None => self.goals.iter().position(is_alternative).unwrap_or_else(|| {
-                self.goals.push(Goal::default());
-                self.goals.len() - 1
-            }),
+            None => self
+                .goals
+                .iter()
+                .position(|goal| {
+                    goal.alternatives.iter().any(|other| other.call_id == id && other.tool == tool)
+                })
+                .unwrap_or_else(|| {
+                    self.goals.push(Goal::default());
+                    self.goals.len() - 1
+                }),
         };
         let goal = &mut self.goals[goal];
         goal.alternatives.retain(|alternative| alternative.tool != tool);
@@ -208,8 +211,7 @@ impl Recovery {
             *failures_by_tool.entry(failure.tool.as_str()).or_default() += 1;
         }
         // Calls of tools that failed in the same response answer their own failures.
-        let is_free = |call: &&CallKey<'_>| !failures_by_tool.contains_key(call.tool);
-        let others = calls.iter().filter(is_free).count();
+        let others = calls.iter().filter(|call| !failures_by_tool.contains_key(call.tool)).count();
         let mut calls_by_tool: HashMap<&str, HashSet<&str>> = HashMap::new();
         let mut count_by_tool: HashMap<&str, usize> = HashMap::new();
         for call in calls {

@@ -216,9 +216,9 @@ fn results_content(config: &RunConfig, results: &[ToolResult]) -> Content {
     });
     let mut blocks = vec![ContentBlock::from(tool_output::results_message(lines))];
     let support = config.capabilities.content;
-    let is_accepted =
-        |block: &ContentBlock| block.media().is_some_and(|media| support.accepts(media.kind));
-    blocks.extend(results.iter().flat_map(|result| result.media_blocks(is_accepted)));
+    blocks.extend(results.iter().flat_map(|result| {
+        result.media_blocks(|block| block.media().is_some_and(|media| support.accepts(media.kind)))
+    }));
     blocks.into()
 }
 

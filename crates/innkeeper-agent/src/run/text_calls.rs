@@ -169,16 +169,14 @@ impl TextCallJudge<'_> {
     /// Whether the response names a tool, or its calls nearly do.
     fn names_tool(&self, found: &TextCalls<'_>, text: &str) -> bool {
         let tools = &self.config.tools.known;
-        let is_separator =
-            |letter: char| !letter.is_alphanumeric() && letter != '_' && letter != '-';
-        let is_tool_name = |word: &str| {
-            let mut names = tools.iter().map(|tool| tool.name.rsplit('.').next());
-            names.any(|name| name == Some(word))
-        };
-        text.split(is_separator).any(is_tool_name)
-            || found.problems.iter().any(|problem| {
-                resolve(tools, &problem.tool).is_some() || !suggest(tools, &problem.tool).is_empty()
-            })
+        text.split(|letter: char| !letter.is_alphanumeric() && letter != '_' && letter != '-').any(
+            |word| {
+                let mut names = tools.iter().map(|tool| tool.name.rsplit('.').next());
+                names.any(|name| name == Some(word))
+            },
+        ) || found.problems.iter().any(|problem| {
+            resolve(tools, &problem.tool).is_some() || !suggest(tools, &problem.tool).is_empty()
+        })
     }
 
     fn unclear(&self) -> TextCallVerdict {
@@ -207,12 +205,10 @@ impl TextCallJudge<'_> {
             };
             let mut authors = self.messages.iter().rev().filter_map(|message| match message {
                 Message::User(content) => is_in(content).then_some(CallAuthor::User),
-                Message::ToolResults(results) => {
-                    let has_call = |result: &ToolResult| {
-                        is_in(&result.content) && !self.is_result_of(result, call)
-                    };
-                    results.iter().any(has_call).then_some(CallAuthor::Tool)
-                }
+                Message::ToolResults(results) => results
+                    .iter()
+                    .any(|result| is_in(&result.content) && !self.is_result_of(result, call))
+                    .then_some(CallAuthor::Tool),
                 Message::Assistant(_) => None,
             });
             authors.next().map(|author| ForeignCall { tool: call.name.clone(), author })

@@ -103,9 +103,10 @@ impl ToolBlocklist {
             return false;
         }
         let segments = split_segments(name);
-        let matches_part =
-            |pattern: &Vec<String>| segments.windows(pattern.len()).any(|window| window == pattern);
-        self.name_parts.iter().any(matches_part) || self.regexes.is_match(name)
+        self.name_parts
+            .iter()
+            .any(|pattern| segments.windows(pattern.len()).any(|window| window == pattern))
+            || self.regexes.is_match(name)
     }
 
     /// Returns the blocked name of a call: the name of the tool, or the name that the model wrote.

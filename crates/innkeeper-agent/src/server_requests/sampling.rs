@@ -18,11 +18,10 @@ pub(super) async fn generate_message(
     request: &ServerRequest,
     audit: &mut AuditedRequest,
 ) -> Result<RequestAnswer, RequestFailure> {
-    let nested = || {
+    let permit = state.active_sampling.start(&request.server).ok_or_else(|| {
         let message = "sampling inside of sampling: another sampling request is being answered";
         RequestFailure::refusal("nested", message)
-    };
-    let permit = state.active_sampling.start(&request.server).ok_or_else(nested)?;
+    })?;
     let params = request.params.as_deref().map_or("null", |params| params.get());
     state.count_sampling_input(params.len())?;
     let params = SamplingParams::parse(params).map_err(RequestFailure::invalid_params)?;
@@ -32,8 +31,9 @@ pub(super) async fn generate_message(
         let message = format!("`maxTokens` of {requested} exceeds the budget of {limit} tokens");
         return Err(RequestFailure::refusal("too many tokens", message));
     }
-    let no_model = || RequestFailure::internal_error("no model", "the client has no model");
-    let model = state.model().ok_or_else(no_model)?;
+    let model = state
+        .model()
+        .ok_or_else(|| RequestFailure::internal_error("no model", "the client has no model"))?;
     approve(state, request, &params, &*model).await?;
     let response = permit.run(model.generate(params.into_request())).await;
     let response = response.map_err(|error| model_failure(&error))?;

@@ -66,10 +66,9 @@ fn line_of(text: &str, media_lines: &HashMap<&str, Cow<'_, str>>) -> Option<Stri
 
 /// Whether a text has only the letters of Base64, in lines or not.
 fn has_base64_letters(text: &str) -> bool {
-    let is_letter = |byte: u8| {
+    text.trim_end_matches(['=', '\r', '\n']).bytes().all(|byte| {
         byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_' | b'\r' | b'\n')
-    };
-    text.trim_end_matches(['=', '\r', '\n']).bytes().all(is_letter)
+    })
 }
 
 /// Whether a long text is Base64. Long texts of few kinds of letters are not, such as sequences of

@@ -33,8 +33,9 @@ impl SearchToolNames {
             let numbered = (2_usize..).map(|number| format!("{base}_{number}"));
             let mut candidates =
                 before.cloned().into_iter().chain([base.to_owned()]).chain(numbered);
-            let is_free = |name: &String| taken.clone().all(|taken| !are_alike(taken, name));
-            candidates.find(is_free).unwrap_or_default()
+            candidates
+                .find(|name| taken.clone().all(|taken| !are_alike(taken, name)))
+                .unwrap_or_default()
         };
         Self {
             search: choose(SEARCH_TOOLS, before.map(|names| &names.search)),

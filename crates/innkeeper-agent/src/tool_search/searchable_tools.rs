@@ -68,13 +68,16 @@ impl SearchState {
         let mut surplus = max_tools.map_or(0, |max_tools| {
             (own_tools.len() + self.offered_names.len()).saturating_sub(max_tools)
         });
-        let find = |name: &String| self.listed.iter().find(|listed| listed.tool.name == *name);
-        let is_kept = |name: &&String| {
-            let is_dropped = surplus > 0 && !pinned.contains(name);
-            surplus -= usize::from(is_dropped);
-            !is_dropped
-        };
-        let offered = self.offered_names.iter().filter(is_kept).filter_map(find).cloned();
+        let offered = self
+            .offered_names
+            .iter()
+            .filter(|name| {
+                let is_dropped = surplus > 0 && !pinned.contains(name);
+                surplus -= usize::from(is_dropped);
+                !is_dropped
+            })
+            .filter_map(|name| self.listed.iter().find(|listed| listed.tool.name == *name))
+            .cloned();
         own_tools.into_iter().chain(offered).collect()
     }
 }
@@ -121,10 +124,9 @@ impl SearchableTools {
 
     fn replace_list(&self, state: &mut SearchState, listed: Vec<AvailableTool>) {
         let tools = listed.iter().map(|listed| &listed.tool);
-        let is_searched = |listed: &&AvailableTool| {
+        let searched = listed.iter().filter(|listed| {
             listed.refusal.is_none() && !self.blocklist.is_blocked(&listed.tool.name)
-        };
-        let searched = listed.iter().filter(is_searched);
+        });
         let searched: Tools = searched.map(|listed| listed.tool.clone()).collect();
         if state.search.is_some() || self.needs_search(&searched) {
             let before = state.search.as_deref().map(|search| &search.names);
@@ -200,11 +202,10 @@ impl ToolRunner for SearchableTools {
         let search = self.lock().search.clone();
         let found = search.and_then(|search| self.call_search(&search, name, &arguments));
         if let Some(result) = found {
-            let fail = |source: serde_json::Error| ToolError::Runner {
+            return Box::pin(std::future::ready(result.map_err(|source| ToolError::Runner {
                 tool: name.to_owned(),
                 source: source.into(),
-            };
-            return Box::pin(std::future::ready(result.map_err(fail)));
+            })));
         }
         // If the search begins later, the model still gets the tools that it uses.
         self.lock().add_offered(name);

@@ -241,7 +241,9 @@ fn contents_as_blocks(result: &RawValue) -> Result<ToolOutput, serde_json::Error
         content: Vec<ResourceBlock<'r>>,
     }
     let ContentsView { contents } = serde_json::from_str(result.get())?;
-    let block = |resource| ResourceBlock { r#type: "resource", resource };
-    let content = contents.into_iter().map(block).collect();
+    let content = contents
+        .into_iter()
+        .map(|resource| ResourceBlock { r#type: "resource", resource })
+        .collect();
     Ok(ToolOutput::new(to_raw_value(&ResultObject { content })?, false))
 }

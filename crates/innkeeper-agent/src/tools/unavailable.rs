@@ -59,12 +59,13 @@ mod tests {
     use super::*;
 
     fn tools(server: &str, count: usize) -> Vec<UnavailableTool> {
-        let tool = |at| UnavailableTool {
-            name: format!("{server}.t{at}"),
-            server: server.into(),
-            reason: "process ended".into(),
-        };
-        (0..count).map(tool).collect()
+        (0..count)
+            .map(|at| UnavailableTool {
+                name: format!("{server}.t{at}"),
+                server: server.into(),
+                reason: "process ended".into(),
+            })
+            .collect()
     }
 
     #[test]

@@ -63,9 +63,11 @@ pub(super) fn parse_retry_hints(headers: &HeaderMap) -> RetryHints {
         Duration::try_from_secs_f64(number * scale).ok()
     };
     let date = |name: &str| httpdate::parse_http_date(text(name)?).ok();
-    let until = || date("retry-after")?.duration_since(date("date")?).ok();
     let after = number("retry-after-ms", 0.001).or_else(|| number("retry-after", 1.0));
-    RetryHints { should_retry, retry_after: after.or_else(until) }
+    RetryHints {
+        should_retry,
+        retry_after: after.or_else(|| date("retry-after")?.duration_since(date("date")?).ok()),
+    }
 }
 
 impl RetryHints {

@@ -28,8 +28,8 @@ pub struct PromptCondition {
 impl PromptCondition {
     fn is_met(&self, prompt: &Content, text: &str) -> bool {
         let words = || text.split(|character: char| !character.is_alphanumeric());
-        let has_word = |word: &String| words().any(|other| other == word.to_lowercase());
-        (self.any_word.is_empty() || self.any_word.iter().any(has_word))
+        (self.any_word.is_empty()
+            || self.any_word.iter().any(|word| words().any(|other| other == word.to_lowercase())))
             && self.min_chars.is_none_or(|chars| text.chars().count() >= chars)
             && (!self.has_media || prompt.has_media())
     }

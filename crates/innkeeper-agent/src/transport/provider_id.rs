@@ -189,8 +189,8 @@ pub fn get_llm_client(
     selector: &ModelSelector,
     environment: &Environment,
 ) -> Result<HttpProvider, ModelLookupError> {
-    let unknown = || ModelLookupError::UnknownProvider { provider: selector.provider.clone() };
-    let provider_id = ProviderId::from_name(&selector.provider).ok_or_else(unknown)?;
+    let provider_id = ProviderId::from_name(&selector.provider)
+        .ok_or_else(|| ModelLookupError::UnknownProvider { provider: selector.provider.clone() })?;
     let provider = provider_id.name();
     let is_default_url = selector.base_url.is_none();
     if is_default_url && provider_id == ProviderId::OpenAiCompatible {

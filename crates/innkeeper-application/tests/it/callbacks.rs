@@ -54,7 +54,7 @@ async fn an_application_receives_each_notification_in_its_raw_form() {
     let (builder, _) = app_server();
     let host = builder.start().await.unwrap();
     let mut events = host.events();
-    drop(host.request("app", "example/notify", None, CallOptions::default()).await);
+    let _ = host.request("app", "example/notify", None, CallOptions::default()).await;
     let notification = async {
         loop {
             let event = events.recv().await.unwrap();

@@ -65,7 +65,7 @@ async fn a_request_and_a_notification_may_have_any_method_of_the_server() {
     assert!(sent.contains(r#""big":123456789012345678901234567890"#), "{sent}");
     host.notify("app", "notifications/example", Some(&params)).unwrap();
     // The server reads its input in order.
-    drop(host.request("app", "example/after", None, CallOptions::default()).await);
+    let _ = host.request("app", "example/after", None, CallOptions::default()).await;
     let sent = request(&received, "notifications/example");
     assert!(sent.contains(r#""big":123456789012345678901234567890"#), "{sent}");
     for method in

@@ -31,7 +31,9 @@ impl ProtectedServer {
             let mut connections = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
                 let (origin, log) = (own_origin.clone(), log.clone());
-                connections.spawn(async move { drop(serve(stream, &origin, &log).await) });
+                connections.spawn(async move {
+                    let _ = serve(stream, &origin, &log).await;
+                });
             }
         });
         Self { origin, received, _tasks: tasks }

@@ -96,12 +96,11 @@ pub(super) fn of_headers(headers: &HeaderMap) -> Vec<KnownSecret> {
 pub(super) fn of_base_url(url: &Url) -> Vec<KnownSecret> {
     let user = [("base-url:user", Some(url.username())), ("base-url:password", url.password())];
     let user = user.into_iter().filter_map(|(name, part)| Some((name, part?)));
-    let is_token = |segment: &&str| {
+    let tokens = url.path_segments().into_iter().flatten().filter(|segment| {
         segment.len() >= MIN_TOKEN_SEGMENT_BYTES
             && segment.bytes().any(|byte| byte.is_ascii_digit())
             && segment.bytes().any(|byte| byte.is_ascii_alphabetic())
-    };
-    let tokens = url.path_segments().into_iter().flatten().filter(is_token);
+    });
     let parts = user.chain(tokens.map(|token| ("base-url:path", token)));
     let parts = parts.filter(|(_, part)| !part.is_empty());
     let forms = parts.flat_map(|(name, part)| [(name, part.to_owned()), (name, decoded(part))]);
@@ -110,12 +109,11 @@ pub(super) fn of_base_url(url: &Url) -> Vec<KnownSecret> {
 
 /// Splits a query into the part without credentials, and the credentials as they are written.
 pub(super) fn split_query(query: &str) -> (Option<String>, Vec<&str>) {
-    let is_key = |pair: &&str| {
-        let name = pair.split('=').next().unwrap_or_default();
-        is_credential(&decoded(name))
-    };
     let (keys, rest): (Vec<_>, Vec<_>) =
-        query.split('&').filter(|pair| !pair.is_empty()).partition(is_key);
+        query.split('&').filter(|pair| !pair.is_empty()).partition(|pair| {
+            let name = pair.split('=').next().unwrap_or_default();
+            is_credential(&decoded(name))
+        });
     ((!rest.is_empty()).then(|| rest.join("&")), keys)
 }
 

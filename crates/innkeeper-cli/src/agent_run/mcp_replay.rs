@@ -75,8 +75,12 @@ impl ServersState {
     /// Returns the recorded command line that a client has started: the same one, else one that
     /// differs in its paths only, else the next one that no client has started.
     fn connect(&mut self, golden: &Golden, arguments: &[String]) -> Option<usize> {
-        let file_name = |text: &String| text.rsplit('/').next().unwrap_or_default().to_owned();
-        let names = |arguments: &[String]| arguments.iter().map(file_name).collect::<Vec<_>>();
+        let names = |arguments: &[String]| {
+            arguments
+                .iter()
+                .map(|text| text.rsplit('/').next().unwrap_or_default().to_owned())
+                .collect::<Vec<_>>()
+        };
         let sent = names(arguments);
         let is_same = |at: &usize| golden.served[*at].arguments == arguments;
         let is_alike = |at: &usize| names(&golden.served[*at].arguments) == sent;

@@ -128,10 +128,6 @@ impl Upstreams {
 
     /// Returns the variables for an agent whose model server is `server`.
     pub(super) fn variables(&self, server: &ModelServer) -> Vec<(&'static str, OsString)> {
-        let provider = |provider: &Provider| {
-            let path = self.0.get(provider.name).map_or("", |base_url| base_url.path());
-            (provider.base_variable, server.base_url(provider.name, path).into())
-        };
         // A proxy of the user would not reach this machine.
         let direct = ["NO_PROXY", "no_proxy"].map(|name| {
             let own = std::env::var_os(name).filter(|own| !own.is_empty());
@@ -142,7 +138,14 @@ impl Upstreams {
             hosts.push("127.0.0.1,localhost");
             (name, hosts)
         });
-        PROVIDERS.iter().map(provider).chain(direct).collect()
+        PROVIDERS
+            .iter()
+            .map(|provider| {
+                let path = self.0.get(provider.name).map_or("", |base_url| base_url.path());
+                (provider.base_variable, server.base_url(provider.name, path).into())
+            })
+            .chain(direct)
+            .collect()
     }
 }
 

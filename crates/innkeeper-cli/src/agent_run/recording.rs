@@ -126,7 +126,6 @@ impl RecordedRun {
             base_urls.first_key_value().map_or_else(Default::default, |(provider, base_url)| {
                 (provider.clone(), base_url.clone())
             });
-        let text = |argument: &OsString| argument.to_string_lossy().into_owned();
         let input = Input {
             server_config: empty_object(),
             system_prompt: String::new(),
@@ -140,7 +139,11 @@ impl RecordedRun {
             streaming: recording.exchanges().iter().any(|exchange| is_stream(&exchange.response)),
             settings: empty_object(),
             agent: Some(AgentInput {
-                command: agent.command.iter().map(text).collect(),
+                command: agent
+                    .command
+                    .iter()
+                    .map(|argument| argument.to_string_lossy().into_owned())
+                    .collect(),
                 base_urls,
             }),
         };
@@ -199,8 +202,9 @@ impl RecordedRun {
     }
 
     pub(super) fn on_response(&self, exchange: usize, status: u16, headers: &HeaderMap) {
-        let header = |name: &str| headers.get(name)?.to_str().ok();
-        self.lock().recording.on_response(exchange, self.elapsed_ms(), status, header);
+        self.lock().recording.on_response(exchange, self.elapsed_ms(), status, |name| {
+            headers.get(name)?.to_str().ok()
+        });
     }
 
     pub(super) fn on_send_error(&self, exchange: usize, error: reqwest::Error) {

@@ -14,7 +14,6 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::service::{FailureMessage, JsonObject, ServerIdentity, Service, ToolOutput};
-use note::Note;
 use store::{NoteStore, StoreError};
 
 /// Maximum number of notes listed as resources; clients use `find_notes` to find more.
@@ -64,15 +63,17 @@ impl Service for NotesService {
 
     fn resources(&mut self) -> Result<Vec<Value>, FailureMessage> {
         let notes = self.store.notes().map_err(|error| error.describe())?;
-        let described = |note: &Note| {
-            json!({
-                "uri": format!("{SCHEME}{}", note.id),
-                "name": note.id,
-                "title": note.title,
-                "mimeType": "text/markdown",
+        Ok(notes
+            .take(MAX_RESOURCES)
+            .map(|note| {
+                json!({
+                    "uri": format!("{SCHEME}{}", note.id),
+                    "name": note.id,
+                    "title": note.title,
+                    "mimeType": "text/markdown",
+                })
             })
-        };
-        Ok(notes.take(MAX_RESOURCES).map(described).collect())
+            .collect())
     }
 
     fn resource_templates(&self) -> Vec<Value> {

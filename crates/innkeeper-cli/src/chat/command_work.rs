@@ -177,8 +177,10 @@ pub(crate) fn open(
     let id = id.to_owned();
     let current = session.file().map(ConversationFile::id);
     let open = async move {
-        let open = move || ConversationFile::open_other(&directory, &id, current.as_deref());
-        threads.run(open).await.unwrap_or_else(|| Err(thread_error()))
+        threads
+            .run(move || ConversationFile::open_other(&directory, &id, current.as_deref()))
+            .await
+            .unwrap_or_else(|| Err(thread_error()))
     };
     Ok(open.boxed())
 }
@@ -224,11 +226,13 @@ pub(crate) fn export(
     let name = file.to_owned();
     let write = async move {
         let path = name.clone();
-        let write = move || {
-            let text = export::to_markdown(&conversation, title.as_deref());
-            export::write_new_file(Path::new(&path), &text)
-        };
-        let written = threads.run(write).await.ok_or_else(thread_error)?;
+        let written = threads
+            .run(move || {
+                let text = export::to_markdown(&conversation, title.as_deref());
+                export::write_new_file(Path::new(&path), &text)
+            })
+            .await
+            .ok_or_else(thread_error)?;
         written.map_err(|error| {
             CliError::failure(format!("cannot write `{name}`")).with_source(error)
         })?;

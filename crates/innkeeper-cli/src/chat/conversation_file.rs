@@ -116,8 +116,7 @@ impl ConversationFile {
             Some(id) => find(directory, id)?,
             None => {
                 let newest = list_files(directory).into_iter().max_by_key(|(_, time)| *time);
-                let missing = || CliError::failure("no conversation is stored");
-                newest.ok_or_else(missing)?.0
+                newest.ok_or_else(|| CliError::failure("no conversation is stored"))?.0
             }
         };
         let failure = |error| {

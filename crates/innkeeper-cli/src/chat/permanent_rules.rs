@@ -108,8 +108,7 @@ impl RuleStore {
     /// Removes the rule for a tool, by the name of `/rules`. Returns whether there was one.
     fn remove(&self, name: &str) -> Result<bool, PermanentRuleError> {
         let Some(mut rules) = self.lock() else { return Ok(false) };
-        let is_named = |(server, tool, _): &(&str, &str, _)| format!("{server}.{tool}") == name;
-        let found = rules.iter().find(is_named);
+        let found = rules.iter().find(|(server, tool, _)| format!("{server}.{tool}") == name);
         let Some((server, tool)) =
             found.map(|(server, tool, _)| (server.to_owned(), tool.to_owned()))
         else {

@@ -247,8 +247,7 @@ mod tests {
     async fn messages_of_a_flood_are_counted_and_other_servers_are_shown() {
         let mut log = ServerLog::new(DEFAULT_LOG_LEVEL);
         let outcomes: Vec<_> = (0..10_000).map(|_| send(&mut log, "a", "error", "1")).collect();
-        let left_out = |it: &&LogMessageOutcome| **it == LogMessageOutcome::LeftOut;
-        assert_eq!(outcomes.iter().filter(left_out).count(), 9_990);
+        assert_eq!(outcomes.iter().filter(|it| **it == LogMessageOutcome::LeftOut).count(), 9_990);
         assert_ne!(send(&mut log, "b", "error", "1"), LogMessageOutcome::LeftOut);
         let text = "log messages left out: 9990 of a; /log LEVEL changes what is shown".to_owned();
         assert_eq!(log.take_note(|_| false), Some((None, text.clone())));

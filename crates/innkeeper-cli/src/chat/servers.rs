@@ -57,9 +57,9 @@ impl ServerReloader {
         let directory = self.trust_directory.as_deref();
         let decisions = directory.and_then(|directory| TrustDecisions::open(directory, file).ok());
         TrustPolicy::from_fn(move |launch| {
-            let is_approved =
-                |decisions: &TrustDecisions| decisions.undecided(vec![launch.clone()]).is_empty();
-            decisions.as_ref().is_some_and(is_approved)
+            decisions
+                .as_ref()
+                .is_some_and(|decisions| decisions.undecided(vec![launch.clone()]).is_empty())
         })
     }
 

@@ -17,7 +17,6 @@ use innkeeper_agent::run::{PlanStep, RunLimits, RunOutcome};
 use innkeeper_agent::run_json::{RunContext, RunJson};
 use innkeeper_agent::safety::ApprovalPolicy;
 use innkeeper_agent::tools::{ResourceTools, ToolRunner as _};
-use innkeeper_host::Host;
 use tokio::sync::SetOnce;
 
 use super::demo::load_servers;
@@ -100,7 +99,7 @@ async fn run_prompt(context: &mut CommandContext, args: &AskArgs) -> Result<(), 
     let stop = Arc::new(SetOnce::new());
     let options =
         HostOptions { server_requests, stop: Some(stop.clone()), ..HostOptions::default() };
-    let operation = async |host: &Host, output: &mut Output| {
+    let result = with_available_servers(context, loaded, options, async |host, output| {
         print_failed_servers(host, output)?;
         let mut report =
             GhostResult::before_run(args.system.as_deref().unwrap_or_default(), provider.name());
@@ -151,8 +150,8 @@ async fn run_prompt(context: &mut CommandContext, args: &AskArgs) -> Result<(), 
             append_corrections(file, provider.model(), &report, endpoint.as_ref())?;
         }
         printed
-    };
-    let result = with_available_servers(context, loaded, options, operation).await;
+    })
+    .await;
     let stopped = match local {
         Some(local) => local.stop().await,
         None => Ok(()),

@@ -34,7 +34,8 @@ pub(super) async fn run(context: &mut CommandContext, args: &CallArgs) -> Result
     let input =
         ArgumentInput::read(&args.arguments, args.json_args.as_deref(), std::io::stdin().lock())?;
     let blobs = BlobDirectory::new(args.save.as_deref())?;
-    let operation = async |host: &Host, output: &mut Output| {
+    let loaded = LoadedConfig { config, files };
+    with_host_options(context, loaded, options, async |host, output| {
         reject_server_name(host, &args.target)?;
         let arguments = convert_arguments(host, &args.target, input)?;
         let result = call_with_progress((host, output), &args.target, arguments).await?;
@@ -49,9 +50,9 @@ pub(super) async fn run(context: &mut CommandContext, args: &CallArgs) -> Result
         }
         shown?;
         if is_error { Err(CliError::without_message(CliExitCode::Failed)) } else { Ok(()) }
-    };
-    let loaded = LoadedConfig { config, files };
-    with_host_options(context, loaded, options, operation).await.map(drop)
+    })
+    .await
+    .map(drop)
 }
 
 /// Returns the own name of an item, from a target with the name of its server or without.
@@ -183,14 +184,14 @@ fn input_schema(host: &Host, target: &str) -> Value {
 /// that the name starts with, else all servers with a tool of that bare name.
 pub(super) fn tool_owners(host: &Host, target: &str) -> Vec<(String, String)> {
     let catalog = host.catalog();
-    let is_server = |name: &str| catalog.server(name).is_some();
     let has_tool = |server: &str, tool: &str| {
         let listing = catalog.server(server).and_then(|server| server.listing());
         listing.is_some_and(|listed| {
             listed.tools.iter().any(|tool_entry| tool_entry.view.name == tool)
         })
     };
-    if let Some((server, tool)) = innkeeper_host::split_name(target, is_server)
+    if let Some((server, tool)) =
+        innkeeper_host::split_name(target, |name| catalog.server(name).is_some())
         && has_tool(server, tool)
     {
         return vec![(server.to_owned(), tool.to_owned())];

@@ -11,7 +11,7 @@ use innkeeper_agent::ghost::DEFAULT_NAMESPACE;
 use innkeeper_agent::run::RunLimits;
 use innkeeper_agent::safety::ApprovalPolicy;
 use innkeeper_agent::server_requests::{ServerRequestHandler, ServerRequestSettings};
-use innkeeper_host::{Config, Environment, Host};
+use innkeeper_host::{Config, Environment};
 
 use super::demo::load_servers;
 use super::golden::choice::GoldenChoice;
@@ -59,12 +59,11 @@ pub(super) async fn run(context: &mut CommandContext, args: &ChatArgs) -> Result
         return list(context, directory);
     }
     let is_plain = is_plain(context, args);
-    let setup = match is_plain {
-        true => Setup { model: args.model.clone(), uses_demo: args.demo },
-        false => match offer_setup(context, args).await? {
-            Some(setup) => setup,
-            None => return Ok(()),
-        },
+    let setup = if is_plain {
+        Setup { model: args.model.clone(), uses_demo: args.demo }
+    } else {
+        let Some(setup) = offer_setup(context, args).await? else { return Ok(()) };
+        setup
     };
     let (selected, (loaded, _demo)) = match (
         select_model(&setup.model, &context.environment),
@@ -98,7 +97,8 @@ pub(super) async fn run(context: &mut CommandContext, args: &ChatArgs) -> Result
         (!setup.uses_demo).then(|| server_reloader(context, &loaded.files)).transpose()?;
     let permanent = open_permanent_rules(context, args, setup.uses_demo)?;
     let secret_mask = context.output.secret_mask().clone();
-    let operation = async |host: &Host, output: &mut Output| {
+    let loaded = loaded.map(Config::with_optional_servers);
+    with_host_options(context, loaded, options, async |host, output| {
         let approver =
             Arc::new(ChatApprover::new(questioner, host.clone(), lock, filters, permanent));
         let for_servers = model.for_servers.clone();
@@ -143,9 +143,9 @@ pub(super) async fn run(context: &mut CommandContext, args: &ChatArgs) -> Result
             output.labelled_status(Style::Hint, "continue with", &text)?;
         }
         recorded
-    };
-    let loaded = loaded.map(Config::with_optional_servers);
-    with_host_options(context, loaded, options, operation).await.map(drop)
+    })
+    .await
+    .map(drop)
 }
 
 /// Writes the recording of a chat that has ended.

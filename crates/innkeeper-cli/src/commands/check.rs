@@ -41,7 +41,9 @@ pub(super) fn run(context: &mut CommandContext) -> Result<(), CliError> {
 fn unpinned_packages(config: &Config) -> Vec<Diagnostic> {
     let launches = LaunchSpec::all(config);
     let loose = launches.iter().zip(config.servers.values()).flat_map(|(launch, server)| {
-        let problem = move |(message, hint)| Diagnostic {
+        let packages = launch.packages.iter().filter(|package| package.version.is_none());
+        let shell = launch.uses_shell.then(describe_shell_launch);
+        packages.map(describe_unpinned).chain(shell).map(move |(message, hint)| Diagnostic {
             severity: Severity::Warning,
             source: server.position.source.to_string(),
             line: server.position.line,
@@ -49,10 +51,7 @@ fn unpinned_packages(config: &Config) -> Vec<Diagnostic> {
             key: format!("{}.args", server.key),
             message,
             hint,
-        };
-        let packages = launch.packages.iter().filter(|package| package.version.is_none());
-        let shell = launch.uses_shell.then(describe_shell_launch);
-        packages.map(describe_unpinned).chain(shell).map(problem)
+        })
     });
     loose.collect()
 }

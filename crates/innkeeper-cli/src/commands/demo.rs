@@ -33,12 +33,12 @@ pub(super) async fn run(context: &mut CommandContext, args: &DemoArgs) -> Result
         return local_model::run(context, loaded).await;
     }
     print_opening(context, &loaded.config, args.npm)?;
-    let operation = async |host: &Host, output: &mut Output| {
+    let ((calls, loss), report) = with_host(context, loaded, async |host, output| {
         let calls = run_chain(&demo, host, output).await?;
         let loss = if args.npm { None } else { lose_server(host, output, calls.len() + 1).await? };
         Ok((calls, loss))
-    };
-    let ((calls, loss), report) = with_host(context, loaded, operation).await?;
+    })
+    .await?;
     let dir = default_models_dir(&context.environment);
     let sources = discover_models(&DiscoveryOptions::with_default_ports(
         &context.environment,

@@ -28,10 +28,11 @@ pub(super) async fn run(context: &mut CommandContext) -> Result<(), CliError> {
     };
     let runners = builder.check_runners().await;
     let missing = builder.variables_not_inherited();
-    let is_blocking = |runner: &RunnerCheck| {
-        runner.problem.is_some() && runner.servers.iter().any(|server| required.contains(server))
-    };
-    let ready = !problems.iter().any(Diagnostic::is_error) && !runners.iter().any(is_blocking);
+    let ready = !problems.iter().any(Diagnostic::is_error)
+        && !runners.iter().any(|runner| {
+            runner.problem.is_some()
+                && runner.servers.iter().any(|server| required.contains(server))
+        });
     let output = &mut context.output;
     if output.is_json() {
         output.print_json(&json!({

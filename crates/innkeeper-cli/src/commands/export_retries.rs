@@ -60,14 +60,16 @@ fn training_pairs(line: &[u8]) -> Option<Vec<Value>> {
     let lesson: Value = serde_json::from_slice(line).ok()?;
     let corrected = lesson.get("corrected")?.as_str()?;
     let attempts = lesson.get("attempts")?.as_array()?;
-    let pair = |attempt: &Value| {
-        Some(json!({
-            "model": lesson.get("model")?.as_str()?,
-            "prompt": lesson.get("asked")?.as_str()?,
-            "rejected": attempt.get("text")?.as_str()?,
-            "problem": attempt.get("problem")?.as_str()?,
-            "chosen": corrected,
-        }))
-    };
-    attempts.iter().map(pair).collect()
+    attempts
+        .iter()
+        .map(|attempt| {
+            Some(json!({
+                "model": lesson.get("model")?.as_str()?,
+                "prompt": lesson.get("asked")?.as_str()?,
+                "rejected": attempt.get("text")?.as_str()?,
+                "problem": attempt.get("problem")?.as_str()?,
+                "chosen": corrected,
+            }))
+        })
+        .collect()
 }

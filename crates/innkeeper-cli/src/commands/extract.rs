@@ -82,16 +82,19 @@ fn load_tools(path: &Path) -> Result<Tools, CliError> {
         serde_json::from_str(&text).map_err(|error| usage_error(error.to_string()))?;
     let list = value.as_array().or_else(|| value.get("tools")?.as_array());
     let list = list.ok_or_else(|| usage_error("no array of tools".to_owned()))?;
-    let tool = |(at, tool): (usize, &Value)| {
-        let name = tool.get("name").and_then(Value::as_str).filter(|name| !name.is_empty());
-        let name =
-            name.ok_or_else(|| usage_error(format!("tool {} of the array has no `name`", at + 1)))?;
-        let description = tool.get("description").and_then(Value::as_str).unwrap_or_default();
-        let schema =
-            tool.get("inputSchema").cloned().unwrap_or_else(|| json!({ "type": "object" }));
-        Ok(Tool::new(name, description, schema))
-    };
-    list.iter().enumerate().map(tool).collect()
+    list.iter()
+        .enumerate()
+        .map(|(at, tool)| {
+            let name = tool.get("name").and_then(Value::as_str).filter(|name| !name.is_empty());
+            let name = name.ok_or_else(|| {
+                usage_error(format!("tool {} of the array has no `name`", at + 1))
+            })?;
+            let description = tool.get("description").and_then(Value::as_str).unwrap_or_default();
+            let schema =
+                tool.get("inputSchema").cloned().unwrap_or_else(|| json!({ "type": "object" }));
+            Ok(Tool::new(name, description, schema))
+        })
+        .collect()
 }
 
 /// One line of the output.

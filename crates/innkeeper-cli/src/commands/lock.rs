@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
-use innkeeper_host::{ChangeClass, Config, Host, Lock, PinChange};
+use innkeeper_host::{ChangeClass, Config, Lock, PinChange};
 use serde_json::{Value, json};
 
 use crate::atomic_file;
@@ -44,11 +44,11 @@ pub(super) async fn run(context: &mut CommandContext, args: &LockArgs) -> Result
     let pinned = pinned.unwrap_or_default();
     let config = loaded.config.clone();
     let loaded = if is_complete { loaded } else { loaded.map(Config::with_optional_servers) };
-    let operation = async |host: &Host, output: &mut Output| {
+    let (mut current, _) = with_host(context, loaded, async |host, output| {
         print_failed_servers(host, output)?;
         Ok(host.pins())
-    };
-    let (mut current, _) = with_host(context, loaded, operation).await?;
+    })
+    .await?;
     current.policy = pinned.policy;
     let unseen = retain_unavailable(&config, &pinned, &mut current);
     let changes = pinned.compare(&current);

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use innkeeper_host::{Config, Host, config::TransportConfig};
+use innkeeper_host::{Config, config::TransportConfig};
 use serde_json::json;
 
 use crate::cli::LoginArgs;
@@ -11,7 +11,7 @@ use crate::configuration::{LoadedConfig, config_for_server, load_config};
 use crate::context::CommandContext;
 use crate::exit::CliError;
 use crate::hosting::{HostOptions, with_host_options};
-use crate::output::{Output, Style};
+use crate::output::Style;
 use crate::redirect_listener::RedirectListener;
 
 /// Timeout of the server start: five minutes for the user, one minute for the start itself.
@@ -43,7 +43,8 @@ pub(super) async fn run(context: &mut CommandContext, args: &LoginArgs) -> Resul
     })?;
     let was_redirected = browser.was_redirected();
     let options = HostOptions { browser: Some(browser), ..HostOptions::default() };
-    let operation = async |host: &Host, output: &mut Output| {
+    let loaded = LoadedConfig { config, files };
+    with_host_options(context, loaded, options, async |host, output| {
         if !was_redirected.load(Ordering::Relaxed) {
             // Some servers ask for a token only at calls.
             let signing_in = host.sign_in(&name).await;
@@ -60,9 +61,9 @@ pub(super) async fn run(context: &mut CommandContext, args: &LoginArgs) -> Resul
             ("ready", format!("server `{name}` asked for no sign-in"))
         };
         Ok(output.labelled_status(Style::Good, label, &text)?)
-    };
-    let loaded = LoadedConfig { config, files };
-    with_host_options(context, loaded, options, operation).await.map(drop)
+    })
+    .await
+    .map(drop)
 }
 
 /// Returns the server of the command line, or the only server of the configuration.

@@ -113,12 +113,6 @@ fn list(context: &mut CommandContext, args: ModelListArgs) -> Result<(), CliErro
             bundle.description,
         ]);
         let texts = model.as_ref().map(licences_json);
-        let ids = || {
-            bundle
-                .licences()
-                .map(|item| json!({ "of": item.subject, "licence": item.spdx_id }))
-                .collect::<Vec<_>>()
-        };
         models.push(json!({
             "name": bundle.name,
             "about": bundle.description,
@@ -127,7 +121,12 @@ fn list(context: &mut CommandContext, args: ModelListArgs) -> Result<(), CliErro
             "server": model.as_ref().map(InstalledModel::server_path),
             "downloadBytes": bundle.download_bytes(),
             "bytes": disk,
-            "licences": texts.unwrap_or_else(ids),
+            "licences": texts.unwrap_or_else(|| {
+            bundle
+                .licences()
+                .map(|item| json!({ "of": item.subject, "licence": item.spdx_id }))
+                .collect::<Vec<_>>()
+        }),
         }));
     }
     if context.output.is_json() {

@@ -27,7 +27,8 @@ pub(super) async fn run(context: &mut CommandContext, args: &PromptArgs) -> Resu
     let input = ArgumentInput::read(&args.arguments, None, std::io::stdin().lock())?;
     let arguments = string_arguments(input)?;
     let blobs = BlobDirectory::new(args.save.as_deref())?;
-    let operation = async |host: &Host, output: &mut Output| {
+    let loaded = LoadedConfig { config, files };
+    with_host_options(context, loaded, options, async |host, output| {
         if host.status().contains_key(&*args.target) && find_prompt(host, &target).is_none() {
             return Err(server_instead_of_item(&args.target, "prompt"));
         }
@@ -38,20 +39,20 @@ pub(super) async fn run(context: &mut CommandContext, args: &PromptArgs) -> Resu
             return Ok(output.print_json(&got)?);
         }
         print_messages(output, &blobs, skim::member(got.get(), "messages").unwrap_or("[]"))
-    };
-    let loaded = LoadedConfig { config, files };
-    with_host_options(context, loaded, options, operation).await.map(drop)
+    })
+    .await
+    .map(drop)
 }
 
 /// Returns the complete name of a prompt; the name of the only server may be omitted if the
 /// configuration allows bare names.
 fn prompt_name(config: &Config, target: &str) -> String {
-    let is_server = |name: &str| config.servers.contains_key(name);
     match config.servers.keys().next() {
         Some(only)
             if config.host.allow_bare_names
                 && config.servers.len() == 1
-                && innkeeper_host::split_name(target, is_server).is_none() =>
+                && innkeeper_host::split_name(target, |name| config.servers.contains_key(name))
+                    .is_none() =>
         {
             format!("{only}.{target}")
         }
@@ -69,8 +70,7 @@ fn server_of<'t>(host: &Host, target: &'t str) -> &'t str {
 /// Returns the names of the arguments of a prompt, or `None` if no ready server has the prompt.
 fn find_prompt(host: &Host, target: &str) -> Option<Vec<String>> {
     let catalog = host.catalog();
-    let is_server = |name: &str| catalog.server(name).is_some();
-    let (server, name) = innkeeper_host::split_name(target, is_server)?;
+    let (server, name) = innkeeper_host::split_name(target, |name| catalog.server(name).is_some())?;
     let mut prompts = catalog.server(server)?.listing()?.prompts.iter();
     let prompt = prompts.find(|prompt| prompt.view.name == name)?;
     Some(prompt.view.arguments.iter().map(|argument| argument.name.clone()).collect())

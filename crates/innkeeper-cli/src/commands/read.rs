@@ -1,7 +1,7 @@
 //! `read`: reads a resource and prints its contents.
 
+use innkeeper_host::CallOptions;
 use innkeeper_host::error::{CallError, RoutingError};
-use innkeeper_host::{CallOptions, Host};
 use innkeeper_protocol::skim;
 
 use super::call::call_error;
@@ -23,7 +23,10 @@ pub(super) async fn run(context: &mut CommandContext, args: &ReadArgs) -> Result
         None => config.with_optional_servers(),
     };
     let blobs = BlobDirectory::new(args.save.as_deref())?;
-    let operation = async |host: &Host, output: &mut Output| {
+    let options =
+        HostOptions { attached_item: Some(RequestedItem::Resource), ..HostOptions::default() };
+    let loaded = LoadedConfig { config, files };
+    with_host_options(context, loaded, options, async |host, output| {
         let options = CallOptions::default();
         let got = host.read_resource(&args.uri, args.server(), options).await;
         let got = got.map_err(|error| with_failed_servers(read_error(&error, &args.uri), host))?;
@@ -32,11 +35,9 @@ pub(super) async fn run(context: &mut CommandContext, args: &ReadArgs) -> Result
         }
         let contents = skim::member(got.get(), "contents").unwrap_or("[]");
         print_contents(output, &blobs, contents)
-    };
-    let options =
-        HostOptions { attached_item: Some(RequestedItem::Resource), ..HostOptions::default() };
-    let loaded = LoadedConfig { config, files };
-    with_host_options(context, loaded, options, operation).await.map(drop)
+    })
+    .await
+    .map(drop)
 }
 
 /// Converts an error of a read to an error with the next step.

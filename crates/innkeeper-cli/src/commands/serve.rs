@@ -95,13 +95,12 @@ pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Resul
         files.to_approve = None;
         context.output.secret_mask().add_config(&config);
         let preparation = HostPreparation::new(context, &files)?;
-        let prepare = move |builder| preparation.apply(builder);
         let builder = GatewayBuilder::new(options)
             .policy(ToolPolicy::from_config(&serve))
             .bindings(Bindings::from_config(&serve))
             .rate_limits(RateLimits::from_config(&serve))
             .servers(&config)
-            .private_servers(&config, prepare);
+            .private_servers(&config, move |builder| preparation.apply(builder));
         let limits = (max_connections, idle_session);
         let (builder, listener) =
             shared.apply(builder, (&serve, limits), &mut context.output).await?;
@@ -136,7 +135,8 @@ pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Resul
         stop: Some(stop.clone()),
         ..HostOptions::default()
     };
-    let operation = async |host: &Host, output: &mut Output| {
+    let loaded = LoadedConfig { config, files };
+    with_available_servers(context, loaded, host_options, async |host, output| {
         print_failed_servers(host, output)?;
         print_starting_servers(host, output)?;
         let gateway = builder.build(host.clone());
@@ -150,9 +150,8 @@ pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Resul
         output.status(&further_paths(&serve, connections.as_deref()))?;
         let http = HttpSide { listener, replica_listener, access, sockets, notifier, text };
         http.run(&gateway, host, reloading, drain, output).await
-    };
-    let loaded = LoadedConfig { config, files };
-    with_available_servers(context, loaded, host_options, operation).await
+    })
+    .await
 }
 
 /// Prints a line for each server that clients get later.

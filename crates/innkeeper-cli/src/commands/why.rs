@@ -24,7 +24,7 @@ pub(super) async fn run(context: &mut CommandContext, args: &WhyArgs) -> Result<
     }
     let config_copy = config.clone();
     let program = program_text(context);
-    let operation = async |host: &Host, output: &mut Output| {
+    with_host(context, LoadedConfig { config, files }, async |host, output| {
         let target = &args.target;
         let (server, tool) = match &server {
             Some(server) => (server.clone(), target.get(server.len() + 1..).unwrap_or_default()),
@@ -49,8 +49,9 @@ pub(super) async fn run(context: &mut CommandContext, args: &WhyArgs) -> Result<
         let writer = DefinitionWriter { output, program: &program, server: &server };
         let definition = listed.map(|tool| writer.tool(&tool.view));
         Ok(print_explanation(output, &explanation, definition.as_deref())?)
-    };
-    with_host(context, LoadedConfig { config, files }, operation).await.map(drop)
+    })
+    .await
+    .map(drop)
 }
 
 /// The explanation with the definition as the server sent it: its numbers keep all digits.

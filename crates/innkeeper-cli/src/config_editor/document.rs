@@ -150,9 +150,10 @@ fn find_server_maps(object: &CstObject) -> Result<Vec<CstObject>, DocumentError>
 fn is_server(property: &CstObjectProp) -> bool {
     let is_top_level =
         property.decoded_name().is_none_or(|name| TOP_LEVEL_KEYS.contains(&name.as_str()));
-    let has_server_key =
-        |server: CstObject| SERVER_KEYS.iter().any(|key| server.get(key).is_some());
-    !is_top_level && property.object_value().is_some_and(has_server_key)
+    !is_top_level
+        && property
+            .object_value()
+            .is_some_and(|server| SERVER_KEYS.iter().any(|key| server.get(key).is_some()))
 }
 
 /// Appends a property; an object on one line stays on one line.

@@ -61,7 +61,7 @@ impl BlobDirectory {
                 let (mut file, path) = create_file(directory, stem(mime_type), extension)?;
                 if let Err(error) = file.write_all(bytes) {
                     // The error of the write is the one to report.
-                    drop(fs::remove_file(&path));
+                    let _ = fs::remove_file(&path);
                     return Err(error);
                 }
                 Ok(path)

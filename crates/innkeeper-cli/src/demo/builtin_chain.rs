@@ -105,9 +105,12 @@ fn extract_matching_notes(
     let notes = result["structuredContent"]["notes"]
         .as_array()
         .ok_or(UnexpectedResult("the found notes"))?;
-    let id_and_title =
-        |note: &Value| Some((note["id"].as_str()?.to_owned(), note["title"].as_str()?.to_owned()));
-    state.found_notes = notes.iter().filter_map(id_and_title).collect();
+    state.found_notes = notes
+        .iter()
+        .filter_map(|note| {
+            Some((note["id"].as_str()?.to_owned(), note["title"].as_str()?.to_owned()))
+        })
+        .collect();
     if !state.found_notes.iter().any(|(id, _)| *id == state.note_id) {
         return Err(UnexpectedResult("the added note"));
     }

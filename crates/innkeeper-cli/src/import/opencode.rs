@@ -37,8 +37,7 @@ pub(super) fn parse_servers(
 fn has_server_map(mcp: &Value) -> bool {
     let servers = mcp.get("servers").and_then(Value::as_object);
     servers.is_some_and(|servers| {
-        let is_setting = |key: &&str| servers.get(*key).is_some_and(|value| !value.is_object());
-        !SERVER_KEYS.iter().any(is_setting)
+        !SERVER_KEYS.iter().any(|key| servers.get(*key).is_some_and(|value| !value.is_object()))
     })
 }
 
@@ -101,10 +100,10 @@ fn convert_oauth(entry: &mut ServerEntry, oauth: Map<String, Value>) {
         match (key.as_str(), value) {
             ("clientId" | "client_id", value) => drop(converted.insert("clientId".into(), value)),
             ("clientSecret" | "client_secret", value) => {
-                drop(converted.insert("clientSecret".into(), value));
+                let _ = converted.insert("clientSecret".into(), value);
             }
             ("redirectUri" | "redirect_uri", value) => {
-                drop(converted.insert("redirectUri".into(), value));
+                let _ = converted.insert("redirectUri".into(), value);
             }
             ("scope", Value::String(scopes)) => {
                 let scopes: Vec<&str> = scopes.split_whitespace().collect();

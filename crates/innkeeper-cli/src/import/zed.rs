@@ -19,7 +19,7 @@ pub(super) fn parse_servers(
 pub(super) fn translate(entry: &mut ServerEntry) {
     flatten_command(entry);
     // `source` says who added the server.
-    drop(entry.take("source"));
+    let _ = entry.take("source");
     if entry.has("settings") {
         entry.skip("settings", "an extension of Zed defines the command of the server");
     }

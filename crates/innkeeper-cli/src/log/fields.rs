@@ -230,8 +230,7 @@ fn is_plain(text: &str) -> bool {
 
 /// Whether a value of a text line needs no quotes.
 fn is_bare_value(text: &str) -> bool {
-    let simple = |c: char| c.is_ascii_graphic() && !matches!(c, '"' | '=' | '\\');
-    !text.is_empty() && text.chars().all(simple)
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_graphic() && !matches!(c, '"' | '=' | '\\'))
 }
 
 /// Writes a simple word without quotes, and any other text with quotes.

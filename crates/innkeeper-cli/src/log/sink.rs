@@ -170,7 +170,7 @@ impl SharedSink {
             self.lock_state().progress += 1;
             self.lines_written.notify_all();
         }
-        drop(to.flush());
+        let _ = to.flush();
     }
 }
 

@@ -198,9 +198,9 @@ fn first_listed_model(response: &Value) -> Option<Option<String>> {
 /// Returns a model name that a shell reads without quotes; the name comes from an untrusted server.
 fn shell_safe_name(value: Option<&Value>) -> Option<String> {
     let name = value?.as_str()?;
-    let plain = |c: char| c.is_ascii_alphanumeric() || "._:/@+-".contains(c);
     let typed = !name.is_empty() && name.len() <= MAX_MODEL_NAME_BYTES && !name.starts_with('-');
-    (typed && name.chars().all(plain)).then(|| name.to_owned())
+    (typed && name.chars().all(|c| c.is_ascii_alphanumeric() || "._:/@+-".contains(c)))
+        .then(|| name.to_owned())
 }
 
 /// Returns suggestions for other models, one line each.

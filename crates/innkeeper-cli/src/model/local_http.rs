@@ -63,7 +63,7 @@ mod tests {
             let text = "x".repeat(bytes - 2);
             let response = format!("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n\"{text}\"");
             // The client closes the connection at its limit.
-            drop(stream.write_all(response.as_bytes()).await);
+            let _ = stream.write_all(response.as_bytes()).await;
         };
         let client = LocalHttpClient::new(Duration::from_secs(20)).unwrap();
         tokio::join!(client.get_json(port, "/"), serve).0

@@ -63,7 +63,7 @@ pub(crate) fn run_if_requested(args: impl Iterator<Item = OsString>) -> Option<E
         Err(error) => {
             // The message is for the parent, which reads stderr; the exit code reports the failure
             // as well.
-            drop(io::Write::write_all(&mut io::stderr(), format!("{error}\n").as_bytes()));
+            let _ = io::Write::write_all(&mut io::stderr(), format!("{error}\n").as_bytes());
             ExitCode::FAILURE
         }
     };

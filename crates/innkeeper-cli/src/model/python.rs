@@ -183,12 +183,15 @@ async fn poll_while<T>(future: impl Future<Output = T>, mut poll: impl FnMut()) 
 /// Returns the size in bytes of all wheel files in a directory tree, complete or partial.
 fn wheel_bytes(dir: &Path) -> u64 {
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
-    let size = |entry: std::fs::DirEntry| match entry.metadata() {
-        Ok(metadata) if metadata.is_dir() => wheel_bytes(&entry.path()),
-        Ok(metadata) if entry.path().extension().is_some_and(|ext| ext == "whl") => metadata.len(),
-        Ok(_) | Err(_) => 0,
-    };
-    entries.map(size).sum()
+    entries
+        .map(|entry| match entry.metadata() {
+            Ok(metadata) if metadata.is_dir() => wheel_bytes(&entry.path()),
+            Ok(metadata) if entry.path().extension().is_some_and(|ext| ext == "whl") => {
+                metadata.len()
+            }
+            Ok(_) | Err(_) => 0,
+        })
+        .sum()
 }
 
 #[cfg(all(test, unix))]

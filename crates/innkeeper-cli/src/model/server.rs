@@ -75,8 +75,12 @@ impl InstalledModel {
     /// is killed.
     pub(crate) async fn serve(&self, port: Option<u16>) -> Result<ModelServer, ServeError> {
         cpu::check_supported()?;
-        let start = |source| ServeError::Spawn { name: self.name(), source };
-        self.serve_with_link(port, &ParentDeathLink::this_program().map_err(start)?).await
+        self.serve_with_link(
+            port,
+            &ParentDeathLink::this_program()
+                .map_err(|source| ServeError::Spawn { name: self.name(), source })?,
+        )
+        .await
     }
 
     pub(super) async fn serve_with_link(
@@ -202,7 +206,7 @@ impl ModelServer {
         if !self.stderr_reader.is_finished() {
             // Only the server has the pipe, so the read ends at once. If another process has the
             // pipe, the lines so far are used.
-            drop(tokio::time::timeout(PROBE_TIMEOUT, &mut self.stderr_reader).await);
+            let _ = tokio::time::timeout(PROBE_TIMEOUT, &mut self.stderr_reader).await;
         }
         ServeError::Exited {
             name: self.name,

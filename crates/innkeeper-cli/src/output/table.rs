@@ -140,11 +140,13 @@ impl Table {
 
     /// Returns the width of the first columns with their gaps.
     fn fixed_width(&self, columns: usize) -> usize {
-        let width = |column: usize| {
-            let cells = self.rows.iter().filter_map(|row| row.get(column));
-            cells.map(|cell| display_width(cell)).max().unwrap_or(0) + usize::from(COLUMN_GAP)
-        };
-        (0..columns).map(width).sum::<usize>() + usize::from(self.indent)
+        (0..columns)
+            .map(|column| {
+                let cells = self.rows.iter().filter_map(|row| row.get(column));
+                cells.map(|cell| display_width(cell)).max().unwrap_or(0) + usize::from(COLUMN_GAP)
+            })
+            .sum::<usize>()
+            + usize::from(self.indent)
     }
 
     fn cell(&self, text: &str, column: usize, is_heading: bool) -> Cell {

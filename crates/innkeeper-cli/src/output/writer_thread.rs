@@ -48,7 +48,7 @@ pub(crate) struct WriteCanceller(SyncSender<WriterEvent>);
 impl WriteCanceller {
     pub(crate) fn cancel(&self) {
         // A full channel already has a cancellation; a closed channel has no waiting writer.
-        drop(self.0.try_send(WriterEvent::Cancelled));
+        let _ = self.0.try_send(WriterEvent::Cancelled);
     }
 }
 

@@ -113,8 +113,11 @@ fn domain_name(domain: &str) -> &str {
 /// Replaces each character that a server name cannot have; a dot would look like the separator of a
 /// tool.
 fn to_server_name(text: &str) -> String {
-    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' };
-    let name: String = text.chars().take(64).map(plain).collect();
+    let name: String = text
+        .chars()
+        .take(64)
+        .map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' })
+        .collect();
     let name = name.trim_matches('-');
     if name.is_empty() { FALLBACK_NAME.to_owned() } else { name.to_owned() }
 }

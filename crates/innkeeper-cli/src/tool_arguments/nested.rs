@@ -21,8 +21,8 @@ impl NestedArguments {
         let Some((last, outer)) = path.split_last() else { return false };
         let mut members = &mut self.0;
         for key in outer {
-            let object = || Node::Object(IndexMap::new());
-            match members.entry((*key).to_owned()).or_insert_with(object) {
+            match members.entry((*key).to_owned()).or_insert_with(|| Node::Object(IndexMap::new()))
+            {
                 Node::Object(inner) => members = inner,
                 Node::Value(_) => return false,
             }

@@ -26,20 +26,22 @@ impl Parameter {
         for (name, property) in ObjectSchema::from_part(schema, schema).properties {
             properties.entry(name).or_default().push(property);
         }
-        let parameter = |(name, definitions): (&str, Vec<&Value>)| {
-            let mut types: Vec<String> =
-                definitions.iter().map(|definition| type_text(schema, definition)).collect();
-            types.dedup();
-            let member = |key| definitions.iter().find_map(|found| member(schema, found, key));
-            Self {
-                name: name.to_owned(),
-                type_text: types.join(" | "),
-                is_required: required.contains(name),
-                default: member("default").map(ToString::to_string),
-                description: member("description").and_then(Value::as_str).map(str::to_owned),
-            }
-        };
-        properties.into_iter().map(parameter).collect()
+        properties
+            .into_iter()
+            .map(|(name, definitions)| {
+                let mut types: Vec<String> =
+                    definitions.iter().map(|definition| type_text(schema, definition)).collect();
+                types.dedup();
+                let member = |key| definitions.iter().find_map(|found| member(schema, found, key));
+                Self {
+                    name: name.to_owned(),
+                    type_text: types.join(" | "),
+                    is_required: required.contains(name),
+                    default: member("default").map(ToString::to_string),
+                    description: member("description").and_then(Value::as_str).map(str::to_owned),
+                }
+            })
+            .collect()
     }
 }
 

@@ -116,9 +116,13 @@ impl<R: Read> SourceReader<R> {
     }
 
     fn read_file(&self, path: &str) -> Result<String, ArgumentSourceError> {
-        let unreadable =
-            |source| ArgumentSourceError::Unreadable { origin: path.to_owned(), source };
-        read_text(path, File::open(path).map_err(unreadable)?)
+        read_text(
+            path,
+            File::open(path).map_err(|source| ArgumentSourceError::Unreadable {
+                origin: path.to_owned(),
+                source,
+            })?,
+        )
     }
 }
 

@@ -90,8 +90,8 @@ impl Gateway {
 impl Drop for Gateway {
     /// Ends the program of a failed test.
     fn drop(&mut self) {
-        drop(self.child.kill());
-        drop(self.child.wait());
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 

@@ -87,8 +87,8 @@ impl Registry {
 
 impl Drop for Registry {
     fn drop(&mut self) {
-        drop(self.process.kill());
-        drop(self.process.wait());
+        let _ = self.process.kill();
+        let _ = self.process.wait();
     }
 }
 

@@ -36,8 +36,8 @@ struct ModelServerProcess {
 impl Drop for ModelServerProcess {
     fn drop(&mut self) {
         // The process may already have exited.
-        drop(self.child.kill());
-        drop(self.child.wait());
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 

@@ -73,7 +73,7 @@ fn no_command_runs_code_of_the_current_directory_without_approval() {
         // Only the first command that starts Python may look into relative directories.
         let path = if command[0] == "model" { format!(".:bin::{path}") } else { path };
         program.env("PATH", path).env("PYTHONPATH", dir).env("PIP_NO_INDEX", "1");
-        drop(program.stdin(std::process::Stdio::null()).output().unwrap());
+        let _ = program.stdin(std::process::Stdio::null()).output().unwrap();
         assert_eq!(fs::read_to_string(&marker).unwrap_or_default(), "", "{command:?}");
     }
 }

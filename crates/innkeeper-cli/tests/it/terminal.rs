@@ -140,7 +140,7 @@ pub(crate) fn run_with_stderr_on_terminal_while(
     drop(command);
     let stderr = terminal.read_to_end();
     action(&mut child);
-    drop(child.stdin.take());
+    let _ = child.stdin.take();
     let stdout = io::read_to_string(child.stdout.take().unwrap()).unwrap();
     let status = child.wait().unwrap();
     TerminalRun { status, stdout, stderr: stderr.join().unwrap() }

@@ -70,8 +70,11 @@ impl EntryChecker<'_> {
         let key = segments.first().map(PathSegment::key_name).unwrap_or_default();
         let Some(kind) = LiteralKind::for_key(key) else { return };
         let scope = self.scope;
-        let is_set = |name: &str| scope.variable(name).is_some();
-        let Some(problem) = literal::find_problem(kind, text, is_set) else { return };
+        let Some(problem) =
+            literal::find_problem(kind, text, |name| scope.variable(name).is_some())
+        else {
+            return;
+        };
         match problem.is_error {
             true => self.error(segments, problem.message),
             false => self.warning(segments, problem.message),

@@ -72,8 +72,10 @@ fn url(
     };
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     let host = authority.rsplit('@').next().unwrap_or_default();
-    let odd = |c: char| c.is_whitespace() || c.is_control();
-    if host.is_empty() || host.starts_with(':') || replaced.value.contains(odd) {
+    if host.is_empty()
+        || host.starts_with(':')
+        || replaced.value.contains(|c: char| c.is_whitespace() || c.is_control())
+    {
         checker.error(&segments, "not a valid URL");
         return None;
     }

@@ -71,8 +71,7 @@ fn has_literal_secret(text: &str, before: Option<&str>) -> bool {
 
 /// Returns whether a word of a text has the prefix and the length of a key.
 fn has_key(text: &str) -> bool {
-    let is_separator = |c: char| c.is_whitespace() || "\"'`=:,;/?&@()[]{}<>".contains(c);
-    text.split(is_separator).any(|word| {
+    text.split(|c: char| c.is_whitespace() || "\"'`=:,;/?&@()[]{}<>".contains(c)).any(|word| {
         word.len() >= MIN_KEY_LEN && KEY_PREFIXES.iter().any(|prefix| word.starts_with(prefix))
     })
 }
@@ -83,8 +82,10 @@ fn has_credentials_header(text: &str) -> bool {
     let is_scheme =
         |word: &str| ["bearer", "basic"].iter().any(|scheme| word.eq_ignore_ascii_case(scheme));
     let is_secret = |word: &str| word.len() >= MIN_SECRET_LEN && !is_scheme(word);
-    let is_separator = |c: char| c.is_whitespace() || "\"'`=:,".contains(c);
-    let words: Vec<&str> = text.split(is_separator).filter(|word| !word.is_empty()).collect();
+    let words: Vec<&str> = text
+        .split(|c: char| c.is_whitespace() || "\"'`=:,".contains(c))
+        .filter(|word| !word.is_empty())
+        .collect();
     let has_scheme = words.windows(2).any(|pair| is_scheme(pair[0]) && is_secret(pair[1]));
     let is_header = text.split_once(':').is_some_and(|(before, value)| {
         let name = before.rsplit('=').next().unwrap_or_default();
@@ -115,8 +116,9 @@ fn redact_urls(text: &str) -> String {
     let words = text.split_inclusive(char::is_whitespace).map(|word| {
         let Some(scheme_end) = word.find("://") else { return word.to_owned() };
         let (url, space) = word.split_at(word.trim_end().len());
-        let is_scheme = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
-        let scheme = url[..scheme_end].trim_end_matches(is_scheme).len();
+        let scheme = url[..scheme_end]
+            .trim_end_matches(|c: char| c.is_ascii_alphanumeric() || "+-.".contains(c))
+            .len();
         let (before, url) = url.split_at(scheme);
         if !has_credentials(url) {
             return word.to_owned();

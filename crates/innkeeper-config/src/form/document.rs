@@ -160,8 +160,12 @@ fn server_section(member: &JsonMember) -> Option<(&'static [&'static str], &Json
         "customizations" => &["customizations", "vscode", "mcp", "servers"],
         _ => return None,
     };
-    let inner = |node, key: &&str| JsonNode::get(node, key).map(|member| &member.value);
-    Some((keys, keys[1..].iter().try_fold(&member.value, inner)?))
+    Some((
+        keys,
+        keys[1..].iter().try_fold(&member.value, |node, key| {
+            JsonNode::get(node, key).map(|member| &member.value)
+        })?,
+    ))
 }
 
 /// Returns whether this is the server section of an editor's settings.

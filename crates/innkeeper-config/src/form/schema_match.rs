@@ -42,9 +42,9 @@ fn matches_subschema(root: &Value, schema: &Value, value: &Value) -> bool {
             others.all(|(_, value)| matches_subschema(root, rule, value))
         }),
         "required" => value.as_object().is_none_or(|members| {
-            let is_present =
-                |key: &Value| key.as_str().is_some_and(|key| members.contains_key(key));
-            rule.as_array().is_some_and(|keys| keys.iter().all(is_present))
+            rule.as_array().is_some_and(|keys| {
+                keys.iter().all(|key| key.as_str().is_some_and(|key| members.contains_key(key)))
+            })
         }),
         "items" => value.as_array().is_none_or(|elements| {
             elements.iter().all(|element| matches_subschema(root, rule, element))

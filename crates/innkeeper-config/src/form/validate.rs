@@ -154,18 +154,20 @@ fn nearest_branch<'e>(error: &'e ValidationError<'_>) -> Option<&'e [ValidationE
         return None;
     };
     let here = error.instance_path();
-    let fits = |branch: &&Vec<ValidationError<'static>>| {
-        !branch.iter().any(|inner| {
-            inner.instance_path() == here
-                && matches!(
-                    inner.kind(),
-                    ValidationErrorKind::Type { .. }
-                        | ValidationErrorKind::Constant { .. }
-                        | ValidationErrorKind::Enum { .. }
-                )
+    context
+        .iter()
+        .find(|branch| {
+            !branch.iter().any(|inner| {
+                inner.instance_path() == here
+                    && matches!(
+                        inner.kind(),
+                        ValidationErrorKind::Type { .. }
+                            | ValidationErrorKind::Constant { .. }
+                            | ValidationErrorKind::Enum { .. }
+                    )
+            })
         })
-    };
-    context.iter().find(fits).map(Vec::as_slice)
+        .map(Vec::as_slice)
 }
 
 fn describe_failure(kind: &ValidationErrorKind) -> String {

@@ -19,11 +19,9 @@ pub type ArgumentPatterns = IndexMap<String, String>;
 /// segment `..` matches only the same text.
 pub(crate) fn approves(rule: &ArgumentPatterns, arguments: &str) -> bool {
     let Ok(Members(members)) = serde_json::from_str(arguments) else { return false };
-    let is_approved = |(name, value): &(String, Box<RawValue>)| {
+    members.iter().all(|(name, value)| {
         rule.get(name).zip(text_of(value)).is_some_and(|(pattern, text)| matches(pattern, &text))
-    };
-    let has_one = |name: &String| members.iter().filter(|(member, _)| member == name).count() == 1;
-    members.iter().all(is_approved) && rule.keys().all(has_one)
+    }) && rule.keys().all(|name| members.iter().filter(|(member, _)| member == name).count() == 1)
 }
 
 fn matches(pattern: &str, text: &str) -> bool {

@@ -76,7 +76,7 @@ fn entry() -> impl Strategy<Value = Map<String, Value>> {
             match kind {
                 "sse" => drop(entry.insert("url".to_owned(), format!("http://{address}").into())),
                 "websocket" => {
-                    drop(entry.insert("url".to_owned(), format!("ws://{address}").into()));
+                    let _ = entry.insert("url".to_owned(), format!("ws://{address}").into());
                 }
                 _ => {}
             }

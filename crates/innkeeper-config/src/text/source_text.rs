@@ -139,10 +139,9 @@ impl Diagnostics {
             self.located_problems.iter_mut().filter(|located| located.entry_index.is_none());
         for LocatedProblem { entry_index, problem } in of_file {
             // A problem of the entry's own key, such as a duplicate name, concerns the file.
-            let contains = |path: &&str| {
+            *entry_index = entry_paths.iter().position(|path| {
                 problem.key.strip_prefix(*path).is_some_and(|rest| rest.starts_with(['.', '[']))
-            };
-            *entry_index = entry_paths.iter().position(contains);
+            });
         }
     }
 
@@ -198,9 +197,11 @@ impl Diagnostics {
 
     /// Returns whether an error of this entry, or of the file, was reported or omitted.
     pub(crate) fn has_error(&self, entry: Option<usize>) -> bool {
-        let is_error =
-            |located: &LocatedProblem| located.entry_index == entry && located.problem.is_error();
-        self.omitted_errors.contains(&entry) || self.located_problems.iter().any(is_error)
+        self.omitted_errors.contains(&entry)
+            || self
+                .located_problems
+                .iter()
+                .any(|located| located.entry_index == entry && located.problem.is_error())
     }
 
     pub(crate) fn finish(mut self) -> Vec<LocatedProblem> {

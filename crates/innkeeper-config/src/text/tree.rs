@@ -157,15 +157,16 @@ impl JsonNode {
                         .collect(),
                 )
             }
-            Value::Object(map) => {
-                let member = |(key, value): (&String, &Value)| JsonMember {
-                    key: key.clone(),
-                    source_key: SourceKey::Same,
-                    at: None,
-                    value: Self::build(value, &key_path.key(key), depth + 1, report),
-                };
-                NodeKind::Object(map.iter().map(member).collect())
-            }
+            Value::Object(map) => NodeKind::Object(
+                map.iter()
+                    .map(|(key, value)| JsonMember {
+                        key: key.clone(),
+                        source_key: SourceKey::Same,
+                        at: None,
+                        value: Self::build(value, &key_path.key(key), depth + 1, report),
+                    })
+                    .collect(),
+            ),
         };
         Self { at: None, kind }
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::diagnostic::{Diagnostic, Position};
 use crate::form::dialect;
 use crate::text::source_text::MAX_DIAGNOSTICS;
-use crate::variables::dotenv::{InvalidLine, Variables};
+use crate::variables::dotenv::Variables;
 use crate::variables::environment::Environment;
 use crate::variables::expand::VariableSource;
 use crate::variables::files::read_variables;
@@ -64,12 +64,13 @@ impl<'e> VariableScope<'e> {
                 return (Variables::new(), Vec::new());
             }
             match read_variables(&path) {
-                Ok((variables, bad)) => {
-                    let problem = |bad: InvalidLine| {
-                        Diagnostic::warning(&position_at(bad.line), "", bad.message)
-                    };
-                    (variables, bad.into_iter().take(MAX_DIAGNOSTICS).map(problem).collect())
-                }
+                Ok((variables, bad)) => (
+                    variables,
+                    bad.into_iter()
+                        .take(MAX_DIAGNOSTICS)
+                        .map(|bad| Diagnostic::warning(&position_at(bad.line), "", bad.message))
+                        .collect(),
+                ),
                 Err(message) => {
                     (Variables::new(), vec![Diagnostic::warning(&position_at(0), "", message)])
                 }

@@ -110,8 +110,9 @@ fn askable<'a>(
     round: usize,
 ) -> Result<Vec<&'a InputRequest>, RpcError> {
     let capabilities = request.meta(META_CAPABILITIES);
-    let declared = |input: &&InputRequest| capabilities[input.kind.capability()].is_object();
-    let (askable, missing): (Vec<_>, Vec<_>) = plan.rounds[round].iter().partition(declared);
+    let (askable, missing): (Vec<_>, Vec<_>) = plan.rounds[round]
+        .iter()
+        .partition(|input| capabilities[input.kind.capability()].is_object());
     if missing.is_empty() || plan.is_optional {
         return Ok(askable);
     }

@@ -133,11 +133,13 @@ pub(crate) fn resources() -> Vec<Value> {
         ("test://mixed-content-resource", "JSON that a tool embeds", "application/json"),
         ("test://example-resource", "A text that a prompt embeds", "text/plain"),
     ];
-    let definition = |(uri, description, kind): (&str, &str, &str)| {
-        let name = uri.trim_start_matches("test://");
-        json!({ "uri": uri, "name": name, "description": description, "mimeType": kind })
-    };
-    resources.into_iter().map(definition).collect()
+    resources
+        .into_iter()
+        .map(|(uri, description, kind)| {
+            let name = uri.trim_start_matches("test://");
+            json!({ "uri": uri, "name": name, "description": description, "mimeType": kind })
+        })
+        .collect()
 }
 
 /// Returns the definitions of the resource templates.

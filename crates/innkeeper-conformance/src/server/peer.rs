@@ -22,7 +22,7 @@ impl Peer {
     /// Writes one message. A client that does not read any more closes stdin as well.
     fn write(message: &Value) {
         let mut stdout = std::io::stdout().lock();
-        drop(writeln!(stdout, "{message}").and_then(|()| stdout.flush()));
+        let _ = writeln!(stdout, "{message}").and_then(|()| stdout.flush());
     }
 
     pub(crate) fn respond(&self, id: &Value, outcome: &Outcome) {
@@ -61,7 +61,7 @@ impl Peer {
         };
         if let Some(sender) = sender {
             // The call may have ended.
-            drop(sender.send(outcome));
+            let _ = sender.send(outcome);
         }
     }
 }

@@ -62,7 +62,7 @@ impl Server {
             (Some(method), true) if method == "notifications/cancelled" => {
                 let id = &params["requestId"];
                 self.subscriptions.borrow_mut().retain(|subscription| subscription.id != *id);
-                drop(self.cancellations.borrow_mut().remove(&id.to_string()));
+                let _ = self.cancellations.borrow_mut().remove(&id.to_string());
             }
             (Some(_), true) => {}
         }
@@ -82,7 +82,7 @@ impl Server {
             _ = cancelled => {}
             outcome = self.handle(&request) => self.peer.respond(&request.id, &outcome),
         }
-        drop(self.cancellations.borrow_mut().remove(&id));
+        let _ = self.cancellations.borrow_mut().remove(&id);
     }
 
     async fn handle(&self, request: &Request) -> Outcome {

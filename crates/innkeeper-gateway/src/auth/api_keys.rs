@@ -41,11 +41,14 @@ mod tests {
     use super::*;
 
     fn table(keys: &[&str]) -> ApiKeyTable {
-        let entry = |key: &&str| ApiKey {
-            principal: format!("client of {key}").into(),
-            sha256: digest(&SHA256, key.as_bytes()).as_ref().try_into().unwrap(),
-        };
-        ApiKeyTable::new(keys.iter().map(entry).collect())
+        ApiKeyTable::new(
+            keys.iter()
+                .map(|key| ApiKey {
+                    principal: format!("client of {key}").into(),
+                    sha256: digest(&SHA256, key.as_bytes()).as_ref().try_into().unwrap(),
+                })
+                .collect(),
+        )
     }
 
     #[test]

@@ -72,11 +72,10 @@ impl KeySet {
     ///
     /// A token without an identifier matches only if one key fits the algorithm.
     pub(super) fn find(&self, algorithm: TokenAlgorithm, id: Option<&str>) -> Vec<&PublicKey> {
-        let fits = |key: &&SigningKey| {
+        let fitting = self.0.iter().filter(|key| {
             let only = key.algorithm.as_deref().map(TokenAlgorithm::from_name);
             key.key.fits(algorithm) && only.is_none_or(|only| only == Some(algorithm))
-        };
-        let fitting = self.0.iter().filter(fits);
+        });
         match id {
             Some(id) => {
                 fitting.filter(|key| key.id.as_deref() == Some(id)).map(|key| &key.key).collect()

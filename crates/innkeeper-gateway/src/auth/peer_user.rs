@@ -121,7 +121,7 @@ mod tests {
     #[tokio::test]
     async fn a_connection_that_is_closed_already_has_no_user() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        drop(TcpStream::connect(listener.local_addr().unwrap()).unwrap());
+        let _ = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (accepted, peer) = listener.accept().unwrap();
         let peer = LoopbackPeer::new(accepted.local_addr().unwrap(), peer);
         assert!(!peer.is_own_user().await);

@@ -60,8 +60,9 @@ impl ResourceMetadata {
         let path = path.trim_end_matches('/');
         let first = path.strip_prefix('/')?.split('/').next()?;
         let is_endpoint = ENDPOINT_PATHS.contains(&first);
-        let is_printable = |byte: u8| byte.is_ascii_graphic() && !b"\"\\".contains(&byte);
-        (is_endpoint && path.bytes().all(is_printable)).then(|| Self {
+        (is_endpoint
+            && path.bytes().all(|byte| byte.is_ascii_graphic() && !b"\"\\".contains(&byte)))
+        .then(|| Self {
             resource: format!("{}{base}{path}", self.origin),
             path: format!("{WELL_KNOWN_PATH}{base}{path}"),
             ..self.clone()

@@ -41,7 +41,7 @@ async fn each_end_of_a_call_has_its_name() {
     run(result(&json!({ "isError": true }))).await;
     run(result(&json!({ "resultType": "input_required" }))).await;
     run(Err(RpcError::invalid_params("x".repeat(MAX_MESSAGE_CHARS + 1)))).await;
-    drop(monitor.start(subject("t")));
+    let _ = monitor.start(subject("t"));
     let unfinished = monitor.start(subject("t")).run(std::future::pending());
     drop(unfinished);
     let ends: Vec<&str> = monitor.finished().iter().map(|call| call.end.as_str()).collect();
@@ -74,7 +74,7 @@ async fn a_call_that_an_operator_cancels_ends_with_an_error_and_its_future_is_dr
 async fn the_finished_calls_have_a_maximum() {
     let monitor = CallMonitor::new();
     for number in 0..=MAX_FINISHED_CALLS {
-        drop(monitor.start(subject(&format!("{number}{}", "x".repeat(1000)))));
+        let _ = monitor.start(subject(&format!("{number}{}", "x".repeat(1000))));
     }
     let finished = monitor.finished();
     assert_eq!(finished.len(), MAX_FINISHED_CALLS);
@@ -88,7 +88,7 @@ async fn the_minutes_have_a_maximum_and_contain_minutes_without_calls() {
     let run = async |reply| drop(monitor.start(subject("t")).run(async { reply }).await);
     run(result(&json!({}))).await;
     run(Err(RpcError::invalid_params("x"))).await;
-    drop(monitor.start(subject("t")));
+    let _ = monitor.start(subject("t"));
     tokio::time::advance(Duration::from_secs(120)).await;
     let minutes = monitor.minutes();
     assert_eq!(minutes.len(), 3);

@@ -227,7 +227,7 @@ struct Withdrawal<'a> {
 impl Drop for Withdrawal<'_> {
     fn drop(&mut self) {
         // A question with a final state stays as it is, and so does a call with a reply.
-        drop(self.call.cancelled.set(()));
+        let _ = self.call.cancelled.set(());
         self.approvals.end_question(self.id, "the operator cancelled the call");
     }
 }

@@ -59,8 +59,9 @@ impl Calls {
             let offering = offering.map_err(|error| NotRun::Now(error.message))?;
             let Some(tool) = offering.tool(&content.item) else {
                 let reason = offering.not_started.first().map(|error| error.message.clone());
-                let unknown = || format!("`{name}` is not offered now");
-                return Err(NotRun::Now(reason.unwrap_or_else(unknown)));
+                return Err(NotRun::Now(
+                    reason.unwrap_or_else(|| format!("`{name}` is not offered now")),
+                ));
             };
             if *tool.names.prefixed() != *content.host_name {
                 let message = format!("`{name}` is now the name of another tool");
@@ -129,16 +130,18 @@ impl Calls {
         })?;
         let revision: Option<Revision> = content.revision.parse().ok();
         let revision = revision.filter(|revision| revision.era() == Era::Legacy);
-        let alone = || ClientIdentity {
-            revision: revision.unwrap_or(Revision::LATEST_LEGACY),
-            capabilities: empty_object().into(),
-        };
         Ok(Caller {
             principal,
             endpoint,
             client: call.and_then(|call| call.client.clone()),
             subscription: None,
-            identity: call.map_or_else(alone, |call| call.identity.clone()),
+            identity: call.map_or_else(
+                || ClientIdentity {
+                    revision: revision.unwrap_or(Revision::LATEST_LEGACY),
+                    capabilities: empty_object().into(),
+                },
+                |call| call.identity.clone(),
+            ),
             transport: ClientTransport::Http,
             header_trace: None,
             calls: None,
@@ -170,7 +173,7 @@ impl Calls {
         let change = QuestionChange::finish(kept_reply(&reply));
         if let Some(call) = &call {
             // Only the process that claimed the call sets the cell.
-            drop(call.reply.set(reply));
+            let _ = call.reply.set(reply);
         }
         match change_reliably(&questions, id, &change).await {
             Ok(Changed::Done(question)) => log_answer(&question),
@@ -188,12 +191,11 @@ impl Calls {
         in_use: &InUse,
     ) -> Reply {
         let content = &question.content;
-        let not_run = |error| match error {
+        let caller = self.approved_caller(question, call).map_err(|error| match error {
             NotRun::Now(message) | NotRun::Ever(message) => {
                 RpcError::new(code::INTERNAL_ERROR, message)
             }
-        };
-        let caller = self.approved_caller(question, call).map_err(not_run)?;
+        })?;
         let mut params = json!({ "name": content.item }).to_string();
         params = skim::replace_member(&params, "arguments", content.params.get());
         if let Some(meta) = call.and_then(|call| call.meta.as_deref()) {

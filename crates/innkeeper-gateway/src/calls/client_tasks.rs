@@ -75,7 +75,7 @@ impl HostTaskCall {
         if result.result_type() == ResultType::Task {
             let hold = server.server_use.hold(upstream.host_use(), call_hold);
             // The call runs once.
-            drop(created.set(CreatedTask { connection, hold }));
+            let _ = created.set(CreatedTask { connection, hold });
         }
         Ok(result)
     }
@@ -280,15 +280,16 @@ impl Calls {
         let method = request.method.to_owned();
         let reference = reference.clone();
         let offered = server.clone();
-        let call = move |options: CallOptions| async move {
-            // The wait for the server may have started it.
-            if !is_connected(&offered, &reference) {
-                return Ok(RawValue::NULL.to_owned());
-            }
-            let host = &offered.upstream.host;
-            host.request(&offered.name, &method, Some(&params), options).await
-        };
-        let result = self.forward(request, target, call).await;
+        let result = self
+            .forward(request, target, move |options| async move {
+                // The wait for the server may have started it.
+                if !is_connected(&offered, &reference) {
+                    return Ok(RawValue::NULL.to_owned());
+                }
+                let host = &offered.upstream.host;
+                host.request(&offered.name, &method, Some(&params), options).await
+            })
+            .await;
         result.map_err(|error| RpcError::from_call_error(error, request.method))?
     }
 

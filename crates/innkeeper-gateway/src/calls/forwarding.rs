@@ -171,31 +171,33 @@ impl Calls {
         // The callback refuses what the client does not declare, and records it.
         options.client_capabilities = Some(request.caller.identity.with_all_kinds().into());
         let call_client = request.caller.call_client();
-        let run = move |context: CallContext| async move {
-            let CallContext { callback, missing } = context;
-            options.callback = Some(callback);
-            let in_use = servers.use_offered(&server).await?;
-            let running = calls_of_all.start_call(call_client, &server, true, &mut options);
-            let receiver = wants.then(|| open_notification_channel(&mut options));
-            let call = pin!(call(options));
-            let running = running.as_ref();
-            let result = with_notifications(call, receiver, &current, &filter, running).await;
-            result.map_err(|error| match error {
-                CallError::Unavailable { server, .. } if in_use.is_stopped_for_memory() => {
-                    RpcError::stopped_for_memory(&server)
-                }
-                error => match calls.as_ref().and_then(|calls| calls.repeated()) {
-                    Some(call) => RpcError::outcome_unknown(&call),
-                    None => {
-                        let missing = missing.error();
-                        missing.unwrap_or_else(|| RpcError::from_call_error(error, &item))
-                    }
-                },
-            })
-        };
         let client = request.caller.identity.clone();
         let identity = (identity, target.server.server_use.clone());
-        self.forwarding.parked.start(ParkableCall::new(identity, client, stream, run)).await
+        self.forwarding
+            .parked
+            .start(ParkableCall::new(identity, client, stream, move |context| async move {
+                let CallContext { callback, missing } = context;
+                options.callback = Some(callback);
+                let in_use = servers.use_offered(&server).await?;
+                let running = calls_of_all.start_call(call_client, &server, true, &mut options);
+                let receiver = wants.then(|| open_notification_channel(&mut options));
+                let call = pin!(call(options));
+                let running = running.as_ref();
+                let result = with_notifications(call, receiver, &current, &filter, running).await;
+                result.map_err(|error| match error {
+                    CallError::Unavailable { server, .. } if in_use.is_stopped_for_memory() => {
+                        RpcError::stopped_for_memory(&server)
+                    }
+                    error => match calls.as_ref().and_then(|calls| calls.repeated()) {
+                        Some(call) => RpcError::outcome_unknown(&call),
+                        None => {
+                            let missing = missing.error();
+                            missing.unwrap_or_else(|| RpcError::from_call_error(error, &item))
+                        }
+                    },
+                })
+            }))
+            .await
     }
 
     /// Records a call that is about to run, if the protocol does not tie the server's messages to

@@ -75,9 +75,10 @@ impl Calls {
         let principal = &request.caller.principal;
         let offering = self.offers.offering_for(request.caller, Need::Tool(&call.name)).await?;
         if self.offers.permitted_tool(principal, &offering, &call.name).is_none() {
-            let unknown = || self.unknown_tool(request, &offering, &call.name);
-            let message =
-                offering.not_started.first().map_or_else(unknown, |error| error.message.clone());
+            let message = offering.not_started.first().map_or_else(
+                || self.unknown_tool(request, &offering, &call.name),
+                |error| error.message.clone(),
+            );
             return Ok(tool_error(request, &message));
         }
         let params = called_params(request.params.raw(), &call);
@@ -102,9 +103,14 @@ impl Calls {
             return format!("`{shown}` is a tool of the gateway: call it by its name");
         }
         let principal = &request.caller.principal;
-        let permits = |tool: &str| self.offers.permitted_tool(principal, offering, tool).is_some();
         let search = offering.search.as_ref();
-        let similar = search.map(|search| search.similar_names(name, permits)).unwrap_or_default();
+        let similar = search
+            .map(|search| {
+                search.similar_names(name, |tool| {
+                    self.offers.permitted_tool(principal, offering, tool).is_some()
+                })
+            })
+            .unwrap_or_default();
         let hint = if similar.is_empty() {
             "find tools with `search_tools`".to_owned()
         } else {
@@ -127,11 +133,10 @@ impl Calls {
         let permitted = search
             .permitted(|tool| self.offers.permitted_tool(principal, offering, tool).is_some());
         let offering = offering.clone();
-        let work = move || Some(offering.search.as_ref()?.search(&arguments, permitted));
         let found = self
             .large_results
             .computations
-            .run(principal, work)
+            .run(principal, move || Some(offering.search.as_ref()?.search(&arguments, permitted)))
             .await
             .map_err(|error| error.to_string())?;
         found.map(|text| vec![text]).ok_or_else(no_search)
@@ -147,8 +152,9 @@ impl Calls {
             .map_err(|error| invalid_arguments(GatewayTool::DescribeTools, &error))?;
         let principal = &request.caller.principal;
         let search = offering.search.as_ref().ok_or_else(no_search)?;
-        let permits = |tool: &str| self.offers.permitted_tool(principal, offering, tool).is_some();
-        let (text, is_error) = search.describe(&arguments.names(), permits);
+        let (text, is_error) = search.describe(&arguments.names(), |tool| {
+            self.offers.permitted_tool(principal, offering, tool).is_some()
+        });
         if is_error { Err(text) } else { Ok(vec![text]) }
     }
 }

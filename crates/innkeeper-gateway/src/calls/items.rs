@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use innkeeper_host::{CallError, CallOptions, CompletionReference};
+use innkeeper_host::{CallError, CompletionReference};
 use innkeeper_protocol::{Era, skim};
 use serde_json::{Map, Value, json};
 
@@ -38,10 +38,11 @@ impl Calls {
         };
         let host = prompt.server.upstream.host.clone();
         let host_name: Box<str> = prompt.names.prefixed().into();
-        let call = move |options: CallOptions| async move {
-            host.get_prompt(&host_name, &arguments, options).await
-        };
-        let result = self.forward(request, target, call).await;
+        let result = self
+            .forward(request, target, move |options| async move {
+                host.get_prompt(&host_name, &arguments, options).await
+            })
+            .await;
         let result = result.map_err(|error| RpcError::from_call_error(error, &name))??;
         Ok(complete_result(result, request.caller.era()))
     }
@@ -62,10 +63,11 @@ impl Calls {
         let host = server.upstream.host.clone();
         let name = server.name.clone();
         let address = uri.clone();
-        let call = move |options: CallOptions| async move {
-            host.read_resource(&address, Some(&name), options).await
-        };
-        let result = self.forward(request, target, call).await;
+        let result = self
+            .forward(request, target, move |options| async move {
+                host.read_resource(&address, Some(&name), options).await
+            })
+            .await;
         let result = result.map_err(|error| match error {
             CallError::Routing(_) => unknown_resource(request, &uri),
             error => RpcError::from_call_error(error, &uri),
@@ -126,15 +128,16 @@ impl Calls {
             CallTarget { server, item: &shown, digest_of: None, task: None, may_repeat: true };
         let host = server.upstream.host.clone();
         let server_name = server.name.clone();
-        let call = move |options: CallOptions| async move {
-            let reference = if is_prompt {
-                CompletionReference::Prompt(&item)
-            } else {
-                CompletionReference::Template { uri: &item, server: &server_name }
-            };
-            host.complete(reference, (&name, &value), &context, options).await
-        };
-        let result = self.forward(request, target, call).await;
+        let result = self
+            .forward(request, target, move |options| async move {
+                let reference = if is_prompt {
+                    CompletionReference::Prompt(&item)
+                } else {
+                    CompletionReference::Template { uri: &item, server: &server_name }
+                };
+                host.complete(reference, (&name, &value), &context, options).await
+            })
+            .await;
         let result = result.map_err(|error| RpcError::from_call_error(error, &shown))??;
         Ok(complete_result(result, request.caller.era()))
     }

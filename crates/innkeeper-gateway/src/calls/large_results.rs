@@ -112,7 +112,7 @@ impl LargeResults {
                     TextPattern::new(&arguments.pattern).map_err(|error| error.to_string())?;
                 let offset = integer(arguments.offset, 0, usize::MAX);
                 let limit = integer(arguments.limit, DEFAULT_MATCHES, MAX_MATCHES as usize).max(1);
-                let search = move |stored: &StoredResult| {
+                self.with_result(caller, &arguments.uri, move |stored| {
                     let found = pattern.search(&stored.text, offset, limit);
                     let matches = found
                         .matches
@@ -121,15 +121,17 @@ impl LargeResults {
                     let matches: Vec<Value> = matches.collect();
                     let next = found.next_offset;
                     Ok(vec![json!({ "matches": matches, "nextOffset": next }).to_string()])
-                };
-                self.with_result(caller, &arguments.uri, search).await
+                })
+                .await
             }
             GatewayTool::SelectResult => {
                 let arguments: SelectArguments = parse(tool, arguments)?;
                 let pointer = arguments.pointer;
                 let limit = page_bytes(arguments.limit);
-                let select = move |stored: &StoredResult| selected(stored, &pointer, limit);
-                self.with_result(caller, &arguments.uri, select).await
+                self.with_result(caller, &arguments.uri, move |stored| {
+                    selected(stored, &pointer, limit)
+                })
+                .await
             }
             _ => {
                 let arguments: ReadArguments = parse(tool, arguments)?;
@@ -307,14 +309,16 @@ impl Storing<'_> {
             blocks.insert(0, text_block(&part.head));
             return vec![part];
         }
-        let store = |index: usize| {
-            let block = blocks.get_mut(index)?;
-            let part = self.store_text(skim::member(block, "text")?)?;
-            let head = Value::from(part.head.as_str()).to_string();
-            *block = skim::replace_member(block, "text", &head);
-            Some(part)
-        };
-        large.into_iter().filter_map(store).collect()
+        large
+            .into_iter()
+            .filter_map(|index| {
+                let block = blocks.get_mut(index)?;
+                let part = self.store_text(skim::member(block, "text")?)?;
+                let head = Value::from(part.head.as_str()).to_string();
+                *block = skim::replace_member(block, "text", &head);
+                Some(part)
+            })
+            .collect()
     }
 
     /// Stores the text of a JSON string. A string with half a character is stored as JSON.

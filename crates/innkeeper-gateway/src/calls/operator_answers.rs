@@ -165,7 +165,7 @@ impl Calls {
             let outcome = match questions.store().change(id, &change).await {
                 Ok(Changed::Done(question)) => {
                     log_answer(&question);
-                    drop(sender.send(Ok(AnswerOutcome::Won(question.clone()))));
+                    let _ = sender.send(Ok(AnswerOutcome::Won(question.clone())));
                     return calls.run_claimed(questions, question, (call, in_use)).await;
                 }
                 Ok(Changed::Refused(question)) => Ok(AnswerOutcome::Lost(question)),
@@ -173,10 +173,11 @@ impl Calls {
                 Err(error) => Err(error),
             };
             // Without the operator, nobody needs the outcome.
-            drop(sender.send(outcome));
+            let _ = sender.send(outcome);
         });
-        let ended = |_| Err(StoreError { reason: "the gateway has ended".to_owned() });
-        receiver.await.unwrap_or_else(ended)
+        receiver
+            .await
+            .unwrap_or_else(|_| Err(StoreError { reason: "the gateway has ended".to_owned() }))
     }
 }
 

@@ -60,11 +60,11 @@ impl FromStr for PathPrefix {
     type Err = InvalidPathPrefix;
 
     fn from_str(text: &str) -> Result<Self, InvalidPathPrefix> {
-        let is_valid = |c: char| c.is_ascii_alphanumeric() || "-._~".contains(c);
         let is_prefix = text.strip_prefix('/').is_some_and(|rest| {
             rest.split('/').all(|part| {
                 // Clients resolve the parts `.` and `..`.
-                !matches!(part, "" | "." | "..") && part.chars().all(is_valid)
+                !matches!(part, "" | "." | "..")
+                    && part.chars().all(|c| c.is_ascii_alphanumeric() || "-._~".contains(c))
             })
         });
         let first = text.split('/').nth(1).unwrap_or_default();

@@ -103,7 +103,7 @@ impl ConsoleCall {
 
     pub(super) fn cancel(&self) {
         // A second call finds the cell set.
-        drop(self.cancelled.set(()));
+        let _ = self.cancelled.set(());
     }
 
     /// Records a notification of the server.
@@ -250,7 +250,7 @@ async fn run(gateway: &Arc<GatewayState>, call: &ConsoleCall) {
         call.record(&message);
     }
     // Only this task sets the cell.
-    drop(call.ended.set((outcome, call.started.elapsed())));
+    let _ = call.ended.set((outcome, call.started.elapsed()));
 }
 
 async fn request(gateway: &Arc<GatewayState>, call: &ConsoleCall, sink: &MessageSink) -> Reply {
@@ -308,10 +308,10 @@ mod tests {
             calls.add(&ann, "t", arguments()).unwrap();
         }
         assert_eq!(calls.add(&ann, "t", arguments()).unwrap_err(), TooManyCalls);
-        drop(first.ended.set((CallOutcome::Cancelled, Duration::ZERO)));
+        let _ = first.ended.set((CallOutcome::Cancelled, Duration::ZERO));
         for _ in MAX_RUNNING_CALLS..MAX_KEPT_CALLS {
             let call = calls.add(&ben, "t", arguments()).unwrap();
-            drop(call.ended.set((CallOutcome::Cancelled, Duration::ZERO)));
+            let _ = call.ended.set((CallOutcome::Cancelled, Duration::ZERO));
         }
         assert!(calls.find(&ann, first.number).is_some());
         calls.add(&ann, "t", arguments()).unwrap();

@@ -52,10 +52,15 @@ impl Console {
         }
         let reading = axum::body::to_bytes(body, MAX_BODY_BYTES);
         let body = timeout(self.gateway().options.request_time, reading).await;
-        let late =
-            |_| Rejection::new(StatusCode::REQUEST_TIMEOUT, "the form did not arrive in time");
-        let long = |_| Rejection::new(StatusCode::PAYLOAD_TOO_LARGE, "the form is too long");
-        let form = Fields::parse(&body.map_err(late)?.map_err(long)?);
+        let form = Fields::parse(
+            &body
+                .map_err(|_| {
+                    Rejection::new(StatusCode::REQUEST_TIMEOUT, "the form did not arrive in time")
+                })?
+                .map_err(|_| {
+                    Rejection::new(StatusCode::PAYLOAD_TOO_LARGE, "the form is too long")
+                })?,
+        );
         let token = form.get(TOKEN_FIELD).unwrap_or_default();
         let id = cookie(&parts.headers, SIGN_IN_COOKIE).unwrap_or_default();
         let is_own = !id.is_empty() && self.sessions.is_form_token(FormOwner::SignIn(id), token);

@@ -84,7 +84,7 @@ pub(super) async fn call(request: &ConsoleRequest<'_>) -> Reply {
         }
     };
     // A call that runs longer shows its progress on its page.
-    drop(timeout(FIRST_WAIT, call.ended()).await);
+    let _ = timeout(FIRST_WAIT, call.ended()).await;
     match call.outcome() {
         Some((CallOutcome::Error(error), _)) if matches!(error.kind, ErrorKind::Request) => {
             state.problem = Some(error.message.clone());

@@ -228,16 +228,18 @@ fn type_name(schema: &Value) -> Option<&str> {
 
 /// Returns the options of `enum`, or of constants with titles.
 fn options(schema: &Value) -> Option<Vec<(String, Value)>> {
-    let titled = |option: &Value| {
-        let value = option.get("const")?.clone();
-        let title = option.get("title").and_then(Value::as_str);
-        Some((title.map_or_else(|| plain_text(&value), ToOwned::to_owned), value))
-    };
     let options: Vec<_> = match (schema.get("enum"), schema.get("oneOf").or(schema.get("anyOf"))) {
         (Some(Value::Array(values)), None) => {
             values.iter().map(|value| (plain_text(value), value.clone())).collect()
         }
-        (None, Some(Value::Array(values))) => values.iter().map(titled).collect::<Option<_>>()?,
+        (None, Some(Value::Array(values))) => values
+            .iter()
+            .map(|option| {
+                let value = option.get("const")?.clone();
+                let title = option.get("title").and_then(Value::as_str);
+                Some((title.map_or_else(|| plain_text(&value), ToOwned::to_owned), value))
+            })
+            .collect::<Option<_>>()?,
         _ => return None,
     };
     (1..=MAX_OPTIONS).contains(&options.len()).then_some(options)

@@ -27,17 +27,20 @@ pub(super) async fn show(request: &ConsoleRequest<'_>) -> Reply {
             return Page::message(status, "Tools", &error.message).into();
         }
     };
-    let matches = |item: &&ListItem| {
-        let of_server =
-            || offering.tool(&item.name).is_some_and(|tool| *tool.server.name == *server);
-        let words = query.split_whitespace().map(str::to_lowercase).collect::<Vec<_>>();
-        let text = format!("{} {}", item.name, description(item)).to_lowercase();
-        request.gateway.offers.permitted_tool(principal, &offering, &item.name).is_some()
-            && (server.is_empty() || of_server())
-            && words.iter().all(|word| text.contains(word))
-    };
-    let found: Vec<&ListItem> =
-        offering.list(ListKind::Tools).items().iter().filter(matches).collect();
+    let found: Vec<&ListItem> = offering
+        .list(ListKind::Tools)
+        .items()
+        .iter()
+        .filter(|item| {
+            let of_server =
+                || offering.tool(&item.name).is_some_and(|tool| *tool.server.name == *server);
+            let words = query.split_whitespace().map(str::to_lowercase).collect::<Vec<_>>();
+            let text = format!("{} {}", item.name, description(item)).to_lowercase();
+            request.gateway.offers.permitted_tool(principal, &offering, &item.name).is_some()
+                && (server.is_empty() || of_server())
+                && words.iter().all(|word| text.contains(word))
+        })
+        .collect();
     let mut out = Html::new();
     write_search(&mut out, query, server);
     if found.is_empty() {

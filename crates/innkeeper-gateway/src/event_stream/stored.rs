@@ -48,7 +48,7 @@ impl EventStream {
     /// when the message is stored, so that no replica misses what a client has.
     pub(crate) fn store_in(self: &Arc<Self>, store: StreamStore) {
         // A stream has one store.
-        drop(self.store.set((store, Arc::downgrade(self))));
+        let _ = self.store.set((store, Arc::downgrade(self)));
         self.enqueue(&mut self.log());
     }
 

@@ -46,9 +46,10 @@ fn kept_capabilities(sent: &str) -> String {
 
 /// Reads what a client declares in `initialize`.
 pub(crate) fn read_initialize(params: Option<&RawValue>) -> Result<ClientIdentity, RpcError> {
-    let missing = || RpcError::invalid_params("`initialize` requires `params`");
-    let params = InitializeParams::from_raw(params.ok_or_else(missing)?)
-        .map_err(|error| RpcError::invalid_params(error.to_string()))?;
+    let params = InitializeParams::from_raw(
+        params.ok_or_else(|| RpcError::invalid_params("`initialize` requires `params`"))?,
+    )
+    .map_err(|error| RpcError::invalid_params(error.to_string()))?;
     let revision = Revision::negotiate(&params.protocol_version);
     let capabilities = RawValue::from_string(kept_capabilities(params.capabilities));
     Ok(ClientIdentity { revision, capabilities: capabilities.map_err(internal)?.into() })

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::Methods;
 use crate::error::RpcError;
-use crate::offering::{ListItem, ListKind};
+use crate::offering::ListKind;
 use crate::offers::CallerOffering;
 use crate::request::{ClientRequest, Reply};
 
@@ -51,11 +51,15 @@ impl Methods {
                 "`params/cursor` is not a cursor of the current list: request the list from its start",
             )
         })?;
-        let is_offered = |item: &&ListItem| {
-            kind != ListKind::Tools || self.offers.shows_tool(request.caller, &offering, &item.name)
-        };
-        let items: Vec<&str> =
-            page.items.iter().filter(is_offered).map(|item| item.text.as_str()).collect();
+        let items: Vec<&str> = page
+            .items
+            .iter()
+            .filter(|item| {
+                kind != ListKind::Tools
+                    || self.offers.shows_tool(request.caller, &offering, &item.name)
+            })
+            .map(|item| item.text.as_str())
+            .collect();
         let length = items.iter().map(|item| item.len() + 1).sum::<usize>();
         let mut text = String::with_capacity(length + 128);
         text.push('{');

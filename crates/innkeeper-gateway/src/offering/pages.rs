@@ -74,12 +74,15 @@ impl ItemList {
         };
         let mut bytes = 0;
         let rest = &self.items[start..];
-        let fits = |item: &&ListItem| {
-            let is_first = bytes == 0;
-            bytes += item.text.len();
-            is_first || bytes <= MAX_PAGE_BYTES
-        };
-        let count = rest.iter().take(MAX_PAGE_ITEMS).take_while(fits).count();
+        let count = rest
+            .iter()
+            .take(MAX_PAGE_ITEMS)
+            .take_while(|item| {
+                let is_first = bytes == 0;
+                bytes += item.text.len();
+                is_first || bytes <= MAX_PAGE_BYTES
+            })
+            .count();
         let end = start + count;
         let next = (end < self.items.len())
             .then(|| PageCursor { offset: end as u64, fingerprint: self.fingerprint }.encode());
@@ -92,11 +95,14 @@ mod tests {
     use super::*;
 
     fn list(count: usize, bytes: usize) -> ItemList {
-        let item = |number: usize| {
-            let text = format!("{number}{}", "x".repeat(bytes.saturating_sub(1)));
-            ListItem { name: number.to_string().into(), text: text[..bytes].to_owned() }
-        };
-        ItemList::new((0..count).map(item).collect())
+        ItemList::new(
+            (0..count)
+                .map(|number| {
+                    let text = format!("{number}{}", "x".repeat(bytes.saturating_sub(1)));
+                    ListItem { name: number.to_string().into(), text: text[..bytes].to_owned() }
+                })
+                .collect(),
+        )
     }
 
     fn page_sizes(list: &ItemList) -> Vec<usize> {

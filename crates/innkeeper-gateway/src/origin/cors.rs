@@ -78,10 +78,11 @@ fn allowed_headers(headers: &HeaderMap) -> Option<HeaderValue> {
     let requested = requested.filter_map(|value| value.to_str().ok());
     let names = requested.flat_map(|value| value.split(',')).take(MAX_REQUEST_HEADERS);
     let names = names.map(|name| name.trim().to_ascii_lowercase());
-    let is_allowed = |name: &String| {
-        REQUEST_HEADERS.contains(&name.as_str()) || name.starts_with(MCP_HEADER_PREFIX)
-    };
-    let allowed: Vec<String> = names.filter(is_allowed).collect();
+    let allowed: Vec<String> = names
+        .filter(|name| {
+            REQUEST_HEADERS.contains(&name.as_str()) || name.starts_with(MCP_HEADER_PREFIX)
+        })
+        .collect();
     (!allowed.is_empty()).then(|| HeaderValue::from_str(&allowed.join(", ")).ok())?
 }
 

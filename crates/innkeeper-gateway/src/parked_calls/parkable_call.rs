@@ -131,8 +131,12 @@ impl ParkableCall {
 
     /// Adds a request under the name that the server gave it, if no open request has the name.
     fn add_open(&mut self, input: OpenInput) {
-        let is_free = |key: &&str| self.open.iter().all(|(open, _)| open != key);
-        let key = input.request.key.as_deref().filter(is_free).map(ToOwned::to_owned);
+        let key = input
+            .request
+            .key
+            .as_deref()
+            .filter(|key| self.open.iter().all(|(open, _)| open != key))
+            .map(ToOwned::to_owned);
         let key = key.unwrap_or_else(|| format!("input-{}", self.next_key));
         self.open.push((key, input));
         self.next_key += 1;
@@ -158,7 +162,7 @@ impl ParkableCall {
             if let Some(index) = index {
                 let (_, input) = self.open.swap_remove(index);
                 // The server may have cancelled its request.
-                drop(input.answer.send(Ok(response)));
+                let _ = input.answer.send(Ok(response));
             }
         }
         Ok(())

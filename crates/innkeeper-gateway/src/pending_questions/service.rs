@@ -135,7 +135,7 @@ impl PendingQuestions {
             let next = responded + next_look(&question);
             let next = deadline.map_or(next, |deadline| deadline.min(next));
             // An error of the wait is the error of the next look.
-            drop(tokio::time::timeout_at(next, self.store.changes(seen)).await);
+            let _ = tokio::time::timeout_at(next, self.store.changes(seen)).await;
         }
     }
 }

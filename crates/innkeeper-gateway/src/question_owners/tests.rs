@@ -191,7 +191,7 @@ async fn questions_wait_for_calls_that_ask_nothing_and_only_the_newest_of_a_dead
 #[tokio::test(start_paused = true)]
 async fn a_late_question_is_held_and_refused_when_the_call_in_flight_ends() {
     let owners = Arc::<QuestionOwners>::default();
-    drop(start(&owners, &client("ada"), "ada"));
+    let _ = start(&owners, &client("ada"), "ada");
     let short = start(&owners, &client("bob"), "bob");
     let mut late = ask(&owners);
     tokio::time::advance(LATE_QUESTION_TIME - Duration::from_millis(1)).await;
@@ -218,7 +218,7 @@ async fn a_question_of_a_call_that_does_not_wait_for_the_answer_is_held() {
 #[tokio::test(start_paused = true)]
 async fn a_held_question_reaches_a_call_that_goes_on() {
     let owners = Arc::<QuestionOwners>::default();
-    drop(start(&owners, &client("ada"), "ada"));
+    let _ = start(&owners, &client("ada"), "ada");
     for (passed, delay) in [
         (Duration::ZERO, LATE_QUESTION_TIME),
         (ENDED_CALL_TIME - 2 * LATE_QUESTION_TIME, LATE_QUESTION_TIME),

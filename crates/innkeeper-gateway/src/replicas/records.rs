@@ -243,7 +243,7 @@ impl Replicas {
     /// Removes the record of a call that has ended, soon.
     pub(crate) fn forget_call(&self, key: &OwnedKey, id: String) {
         // Without a place, the record expires.
-        drop(self.0.ended.sender.try_send((key.clone(), id)));
+        let _ = self.0.ended.sender.try_send((key.clone(), id));
     }
 
     /// Removes the record of a call whose response may not have reached the replica that passed the
@@ -252,7 +252,7 @@ impl Replicas {
         // The first replica began before, and its last attempt takes less than once more this time.
         let at = Instant::now() + 2 * self.owner_time();
         // Without a place, the record expires.
-        drop(self.0.ended.broken.try_send((at, (key.clone(), id))));
+        let _ = self.0.ended.broken.try_send((at, (key.clone(), id)));
     }
 
     /// Removes the records of calls that no replica passes on again, until the future is dropped.

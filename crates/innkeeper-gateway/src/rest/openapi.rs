@@ -203,10 +203,13 @@ fn escape_pointer(name: &str) -> String {
 /// Escapes a name as one segment of a path.
 fn escape_path_segment(name: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    let escape = |byte: u8| {
-        if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }
-    };
-    name.bytes().map(escape).collect()
+    name.bytes()
+        .map(
+            |byte| {
+                if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }
+            },
+        )
+        .collect()
 }
 
 /// Where the parts of a schema are in the description.

@@ -75,7 +75,7 @@ impl ConnectionWatch {
         drop(requests);
         if number == 0 {
             // Only the first request sets the cell.
-            drop(self.is_used.set(()));
+            let _ = self.is_used.set(());
         }
         WatchedRequest { watch: self.clone(), number }
     }

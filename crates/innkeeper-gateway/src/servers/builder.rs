@@ -88,7 +88,7 @@ impl ServersBuilder {
             .collect();
         let shared = Arc::new(Upstream::new(host, settings.stoppable(), processes));
         // A builder that builds two gateways passes requests to the first.
-        drop(self.shared.set(Arc::downgrade(&shared)));
+        let _ = self.shared.set(Arc::downgrade(&shared));
         let view = Arc::new(View::shared(shared.clone(), endpoints.all().len()));
         // Warns of items that are left out.
         let common = endpoints.all().iter().enumerate();

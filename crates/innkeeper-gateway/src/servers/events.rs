@@ -107,8 +107,8 @@ impl Servers {
         for view in views.iter().filter(|view| view.contains(upstream)) {
             for (index, endpoint) in self.endpoints.all().iter().enumerate() {
                 let endpoint = &endpoint.options;
-                let has_subscribers = || self.subscribers.has_any(view, index);
-                let changed = view.changed_lists((index, endpoint), has_subscribers);
+                let changed =
+                    view.changed_lists((index, endpoint), || self.subscribers.has_any(view, index));
                 if changed != [false; 4] {
                     self.subscribers.notify_lists(view, index, changed);
                 }
@@ -156,8 +156,7 @@ fn forward_notification(
             let Some(params) = params else { return };
             let uri = skim::member(params.get(), "uri").and_then(skim::decode_string);
             if let Some(uri) = uri {
-                let is_of_view = |view: &crate::view::View| view.contains(upstream);
-                servers.subscribers.notify_resource(is_of_view, server, &uri, params);
+                servers.subscribers.notify_resource(|view| view.contains(upstream), server, &uri, params);
             }
         }
         // The catalog reports these after the host has read the list.

@@ -162,7 +162,6 @@ impl Servers {
         let none = || RpcError::new(code::INTERNAL_ERROR, "no server has this sharing policy");
         let FirstUser { principal, client, endpoint } = user;
         let (key, client) = self.view_key(principal, client, endpoint).ok_or_else(none)?;
-        let is_ended = || client.is_some_and(|client| client.has_ended());
         let mut upstreams = vec![self.shared.clone()];
         let mut cells = Vec::new();
         for scope in Scope::all_of(&key) {
@@ -172,7 +171,8 @@ impl Servers {
             }
             let session = client.filter(|_| scope_share == Share::Session).map(Arc::downgrade);
             let new = NewHost { wider: upstreams.clone(), continued: None, session };
-            let cell = self.scoped_host(scope, new, is_ended)?;
+            let cell =
+                self.scoped_host(scope, new, || client.is_some_and(|client| client.has_ended()))?;
             let upstream = cell.wait().await.clone()?;
             cells.push(cell);
             if scope_share == share {
@@ -245,7 +245,7 @@ impl Servers {
                 let views = scopes.views.iter().filter(|(key, _)| scope.is_of(key));
                 views.for_each(|(_, view)| view.attach(upstream));
                 // Under the lock: a view that another request creates has the host.
-                drop(cell.set(Ok(upstream.clone())));
+                let _ = cell.set(Ok(upstream.clone()));
             }
             !is_current
         };
@@ -260,7 +260,7 @@ impl Servers {
             started => started,
         };
         // Only this task sets the cell.
-        drop(cell.set(result));
+        let _ = cell.set(result);
     }
 
     /// Makes sure that no other replica has the servers of a scope.
@@ -302,7 +302,7 @@ impl Servers {
         let upstream = Arc::new(Upstream::unstarted(host, scope.owner(), wider, stoppable));
         upstream.set_can_move(can_move);
         // The cell is new.
-        drop(cell.set(Arc::downgrade(&upstream)));
+        let _ = cell.set(Arc::downgrade(&upstream));
         let client = scope.client();
         self.tasks.spawn(events::forward_events(Arc::downgrade(self), &upstream, client));
         Ok(upstream)

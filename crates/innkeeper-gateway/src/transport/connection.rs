@@ -65,7 +65,7 @@ pub(crate) async fn serve(
             () = connection.refuses_requests() => {}
         }
         // Requests in flight after this time get no response.
-        drop(timeout(gateway.options.drain_timeout, connection.requests.join()).await);
+        let _ = timeout(gateway.options.drain_timeout, connection.requests.join()).await;
     };
     let reading = async {
         tokio::pin!(reading, finishing);
@@ -300,9 +300,8 @@ impl Connection {
             let responding =
                 incoming::respond_started(&gateway, &connected, started, &request_sink, request);
             if let Some(line) = responding.await {
-                let error = |error: &RpcError| incoming::error_line(Some(&id), error);
                 let line = match room {
-                    Some(room) => room.hold(line, error),
+                    Some(room) => room.hold(line, |error| incoming::error_line(Some(&id), error)),
                     None => line,
                 };
                 // A closed connection needs no response.
@@ -331,7 +330,7 @@ impl Connection {
         if self.subscription.get().is_none() {
             let subscription = self.gateway.methods.subscriptions.add_legacy(&self.client)?;
             // Only the reader of the connection sets the cell.
-            drop(self.subscription.set(Arc::new(subscription)));
+            let _ = self.subscription.set(Arc::new(subscription));
         }
         Ok(())
     }

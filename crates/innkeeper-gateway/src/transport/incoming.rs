@@ -206,7 +206,7 @@ pub(super) fn response_line(id: &RequestId, reply: &Reply) -> Bytes {
 /// Returns the error of a message without a usable id as a line.
 pub(super) fn error_line(id: Option<&RequestId>, error: &RpcError) -> Bytes {
     let mut line = Vec::new();
-    drop(write_error(&mut line, id, error));
+    let _ = write_error(&mut line, id, error);
     line.into()
 }
 

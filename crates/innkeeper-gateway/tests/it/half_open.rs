@@ -92,6 +92,6 @@ async fn a_half_open_connection_is_closed_in_its_time_and_counted() {
     wait_for_metrics(&router, &expected).await;
     let mut response = Vec::new();
     // The rest of the response is missing; the system may report a reset.
-    drop(timeout(TEST_TIMEOUT, unread.read_to_end(&mut response)).await.unwrap());
+    let _ = timeout(TEST_TIMEOUT, unread.read_to_end(&mut response)).await.unwrap();
     assert!(response.len() < LARGE_RESULT_BYTES, "{} bytes", response.len());
 }

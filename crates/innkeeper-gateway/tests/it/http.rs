@@ -409,7 +409,7 @@ async fn unusable_requests_have_a_status_that_says_why() {
         (
             with(
                 &|headers| {
-                    drop(headers.insert("mcp-protocol-version", "1999-01-01".parse().unwrap()));
+                    let _ = headers.insert("mcp-protocol-version", "1999-01-01".parse().unwrap());
                 },
                 call(1).to_string().into_bytes(),
             ),

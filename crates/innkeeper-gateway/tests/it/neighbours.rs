@@ -298,7 +298,7 @@ async fn leave_session(router: &Router) -> bool {
         "params": { "name": "a.echo", "arguments": { "message": "left" } } });
     let call = request(Some(session.to_str().unwrap()), call.to_string());
     let calling = router.clone().oneshot(call);
-    drop(timeout(Duration::from_millis(1), calling).await);
+    let _ = timeout(Duration::from_millis(1), calling).await;
     true
 }
 

@@ -24,8 +24,11 @@ impl fmt::Display for Comparison {
             write!(f, "\n{judgement}")?;
         }
         if failed.len() < all {
-            let passed = |judgement: &&Judgement| judgement.verdict == Verdict::Passed;
-            write!(f, "\npassed: {}", join(self.judged.iter().filter(passed)))?;
+            write!(
+                f,
+                "\npassed: {}",
+                join(self.judged.iter().filter(|judgement| judgement.verdict == Verdict::Passed))
+            )?;
         }
         Ok(())
     }

@@ -64,8 +64,7 @@ pub(super) fn find_mismatches(
 
 /// Returns the calls of forbidden tools.
 pub(super) fn find_forbidden(actual: &RunOutput<'_>, forbidden: &[String]) -> Vec<Mismatch> {
-    let is_forbidden = |tool: &str| forbidden.iter().any(|name| name == tool);
-    let counts = count_calls(actual, is_forbidden).into_iter();
+    let counts = count_calls(actual, |tool| forbidden.iter().any(|name| name == tool)).into_iter();
     counts
         .map(|(tool, (place, calls))| Mismatch::ForbiddenTool {
             tool: tool.to_owned(),
@@ -238,10 +237,11 @@ fn key(tool: &str, arguments: &RawValue, rule: &ToolChainRule) -> String {
 
 /// Returns whether the argument with this JSON pointer does not count.
 fn is_ignored(rule: &ToolChainRule, tool: &str, pointer: &str) -> bool {
-    let ignores_path = |policy: &crate::rules::ToolPolicy| {
-        policy.ignored_paths.iter().any(|path| path.matches(pointer))
-    };
-    policy(rule, tool) == ArgumentPolicy::Ignore || rule.tools.get(tool).is_some_and(ignores_path)
+    policy(rule, tool) == ArgumentPolicy::Ignore
+        || rule
+            .tools
+            .get(tool)
+            .is_some_and(|policy| policy.ignored_paths.iter().any(|path| path.matches(pointer)))
 }
 
 fn policy(rule: &ToolChainRule, tool: &str) -> ArgumentPolicy {

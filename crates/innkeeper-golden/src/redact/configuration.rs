@@ -93,8 +93,7 @@ fn server_literals(text: &str, document: &Document, leaf: &Leaf, value: &str) ->
 fn literals(value: &str, name: &str) -> Vec<Literal> {
     let mut found = Vec::new();
     let mut push = |range: Range<usize>, is_secret: bool| {
-        let is_public = |word: &str| is_auth_scheme(word);
-        if !value[range.clone()].split_whitespace().all(is_public) {
+        if !value[range.clone()].split_whitespace().all(is_auth_scheme) {
             found.push(Literal { range, name: name.to_owned(), is_secret });
         }
     };
@@ -122,8 +121,9 @@ fn url_credentials(value: &str) -> Vec<Literal> {
     let mut found = Vec::new();
     let mut at = 0;
     while let Some(begin) = value[at..].find("://").map(|begin| at + begin + 3) {
-        let is_end = |c: char| c.is_whitespace() || "\"'<>".contains(c);
-        let end = value[begin..].find(is_end).map_or(value.len(), |len| begin + len);
+        let end = value[begin..]
+            .find(|c: char| c.is_whitespace() || "\"'<>".contains(c))
+            .map_or(value.len(), |len| begin + len);
         let authority_len = value[begin..end].find(['/', '?', '#']).unwrap_or(end - begin);
         if let Some(len) = value[begin..begin + authority_len].rfind('@') {
             push_user(value, begin..begin + len, &mut found);

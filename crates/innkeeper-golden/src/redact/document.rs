@@ -296,18 +296,20 @@ impl Document {
             }
             frame_keys.push(hasher.finish());
         }
-        let key = |leaf: &Leaf| {
-            let mut hasher = DefaultHasher::new();
-            if grouping != Grouping::Name {
-                frame_keys.get(leaf.frame).hash(&mut hasher);
-            }
-            match &leaf.segment {
-                Segment::Key(key) => text[key.clone()].hash(&mut hasher),
-                Segment::Index(index) => index.hash(&mut hasher),
-            }
-            hasher.finish()
-        };
-        self.leaves.iter().map(key).collect()
+        self.leaves
+            .iter()
+            .map(|leaf| {
+                let mut hasher = DefaultHasher::new();
+                if grouping != Grouping::Name {
+                    frame_keys.get(leaf.frame).hash(&mut hasher);
+                }
+                match &leaf.segment {
+                    Segment::Key(key) => text[key.clone()].hash(&mut hasher),
+                    Segment::Index(index) => index.hash(&mut hasher),
+                }
+                hasher.finish()
+            })
+            .collect()
     }
 }
 

@@ -192,19 +192,27 @@ impl Secrets {
         let is_start = |window: &[u8]| window == PLACEHOLDER_START.as_bytes();
         let starts = text.windows(PLACEHOLDER_START.len()).enumerate();
         let spans = starts.filter(|(_, window)| is_start(window)).filter_map(|(at, _)| {
-            let fits = |placeholder: &&String| text[at..].starts_with(placeholder.as_bytes());
-            Some(at..at + self.placeholders.iter().find(fits)?.len())
+            Some(
+                at..at
+                    + self
+                        .placeholders
+                        .iter()
+                        .find(|placeholder| text[at..].starts_with(placeholder.as_bytes()))?
+                        .len(),
+            )
         });
         spans.collect()
     }
 
     /// Returns the replacements for matches, with overlapping matches joined.
     pub(super) fn edits(&self, matches: Vec<Match>) -> Vec<Edit> {
-        let edit = |found: Match| Edit {
-            range: found.range,
-            text: self.placeholder(found.secret).to_owned(),
-        };
-        merge(matches).into_iter().map(edit).collect()
+        merge(matches)
+            .into_iter()
+            .map(|found| Edit {
+                range: found.range,
+                text: self.placeholder(found.secret).to_owned(),
+            })
+            .collect()
     }
 
     /// Replaces the secrets in a text that `find` finds, and returns them.
@@ -322,8 +330,9 @@ fn derived_values(name: &str, value: &str) -> Vec<String> {
     }
     derived.retain(|word| word.len() >= MIN_WORD_BYTES && !is_auth_scheme(word));
     // The values of JSON, of connection strings, and the lines of a key.
-    let is_separator = |c: char| c.is_whitespace() || ";,\"'{}[]()<>=|".contains(c);
-    let parts = value.split(is_separator).filter(|part| *part != value && is_random(part));
+    let parts = value
+        .split(|c: char| c.is_whitespace() || ";,\"'{}[]()<>=|".contains(c))
+        .filter(|part| *part != value && is_random(part));
     derived.extend(parts.map(str::to_owned));
     let trimmed = value.trim();
     if trimmed.len() >= MIN_SECRET_BYTES {

@@ -11,7 +11,6 @@ use std::ops::Range;
 
 use super::document::{Decoded, Document, Grouping, Leaf, LeafKind, scan};
 use super::edits::{Edit, normalize};
-use super::matcher::Match;
 use super::secrets::Secrets;
 
 /// Maximum size of a value that is shown to the detector with its key.
@@ -187,8 +186,11 @@ impl<'t> Strings<'t> {
         }
         for leaf in self.leaves.iter().filter(|leaf| leaf.kind == LeafKind::Number) {
             let number = &self.text[leaf.raw.clone()];
-            let whole = |found: &Match| found.range == (0..number.len());
-            if let Some(found) = secrets.find(number.as_bytes()).into_iter().find(whole) {
+            if let Some(found) = secrets
+                .find(number.as_bytes())
+                .into_iter()
+                .find(|found| found.range == (0..number.len()))
+            {
                 let text = format!("\"{}\"", secrets.placeholder(found.secret));
                 edits.push(Edit { range: leaf.raw.clone(), text });
             }
@@ -221,16 +223,16 @@ impl<'t> Strings<'t> {
 
     /// Returns a secret that is still there, in a string or across the text as it is written.
     pub(super) fn find_leak(&self, secrets: &Secrets) -> Option<usize> {
-        let find = |leaves: &Vec<usize>| {
+        let in_strings = self.distinct_groups().iter().flatten().find_map(|leaves| {
             secrets.find(self.group(leaves).text.as_bytes()).first().map(|found| found.secret)
-        };
-        let in_strings = self.distinct_groups().iter().flatten().find_map(find);
+        });
         // The first letter after a backslash belongs to an escape, and numbers are compared as a
         // whole.
-        let is_leak = |found: &Match| {
-            self.text.as_bytes()[found.range.start] != b'\\' && !secrets.is_number(found.secret)
+        let as_written = || {
+            secrets.find(self.text.as_bytes()).into_iter().find(|found| {
+                self.text.as_bytes()[found.range.start] != b'\\' && !secrets.is_number(found.secret)
+            })
         };
-        let as_written = || secrets.find(self.text.as_bytes()).into_iter().find(is_leak);
         in_strings.or_else(|| as_written().map(|found| found.secret))
     }
 }

@@ -105,8 +105,7 @@ pub(super) fn read_units(text: &[u8], at: usize, levels: usize) -> Units {
     }
     if levels > 1 && !has_special(text, at + 1) {
         let units = read_units(text, at, 1);
-        let is_final = |unit: &Unit| !unit.byte().is_some_and(is_special);
-        if units.as_slice().iter().skip(1).all(is_final) {
+        if units.as_slice().iter().skip(1).all(|unit| !unit.byte().is_some_and(is_special)) {
             return units;
         }
     }
@@ -262,8 +261,7 @@ impl Reader<'_> {
         NAMED_REFERENCES.iter().find_map(|(name, byte)| {
             let mut end = at;
             for expected in name.iter().chain(b";") {
-                let is_expected = |byte: u8| byte.eq_ignore_ascii_case(expected).then_some(());
-                end = self.next(end, is_expected)?.1;
+                end = self.next(end, |byte| byte.eq_ignore_ascii_case(expected).then_some(()))?.1;
             }
             Some((char::from(*byte), end))
         })

@@ -131,15 +131,13 @@ fn words(text: &Text) -> HashSet<&str> {
 fn have_antonyms(left: &HashSet<&str>, right: &HashSet<&str>) -> bool {
     let only_left = |word: &str| left.contains(word) && !right.contains(word);
     let only_right = |word: &str| right.contains(word) && !left.contains(word);
-    let are_contrary = |(one, other): &(&str, &str)| {
-        (only_left(one) && only_right(other)) || (only_left(other) && only_right(one))
-    };
     // `locked` and `unlocked`.
     let has_prefix = |word: &&str, is_in: &dyn Fn(&str) -> bool| {
         word.strip_prefix("un").is_some_and(|rest| rest.len() > 2 && is_in(rest))
     };
-    ANTONYMS.iter().any(are_contrary)
-        || left.iter().any(|word| only_left(word) && has_prefix(word, &only_right))
+    ANTONYMS.iter().any(|(one, other)| {
+        (only_left(one) && only_right(other)) || (only_left(other) && only_right(one))
+    }) || left.iter().any(|word| only_left(word) && has_prefix(word, &only_right))
         || right.iter().any(|word| only_right(word) && has_prefix(word, &only_left))
 }
 

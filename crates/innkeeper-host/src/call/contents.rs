@@ -19,7 +19,6 @@ use crate::connection::{Connection, RequestSpec, ResultRejection};
 use crate::error::{CallError, UnavailableReason, Violation};
 use crate::event::CallOutcome;
 use crate::guard::{ItemKind, Scanner};
-use crate::session::RequestError;
 
 #[derive(Serialize)]
 struct ReadParams<'a> {
@@ -59,22 +58,27 @@ pub(crate) async fn get_prompt(
         connection,
         scanner: route.scanner.as_deref(),
     };
-    let params =
-        |id, RoundTripParams { responses, state, trace_context }: RoundTripParams| ItemParams {
-            name: &route.name,
-            // Many servers refuse a request without this optional member.
-            arguments: Some(arguments),
-            meta: connection.negotiated.client_meta.meta_with_trace(
-                options.progress_token(id),
-                trace_context,
-                &meta,
-            ),
-            responses,
-            state,
-            task: None,
-        };
     let timeout = options.timeout.unwrap_or(route.timeout);
-    let result = request.read(timeout, &options, params, check_prompt_result).await;
+    let result = request
+        .read(
+            timeout,
+            &options,
+            |id, RoundTripParams { responses, state, trace_context }| ItemParams {
+                name: &route.name,
+                // Many servers refuse a request without this optional member.
+                arguments: Some(arguments),
+                meta: connection.negotiated.client_meta.meta_with_trace(
+                    options.progress_token(id),
+                    trace_context,
+                    &meta,
+                ),
+                responses,
+                state,
+                task: None,
+            },
+            check_prompt_result,
+        )
+        .await;
     result.map_err(|error| error.with_called_name(name))
 }
 
@@ -119,16 +123,22 @@ pub(crate) async fn read_resource(
         connection,
         scanner: route.scanner.as_deref(),
     };
-    let params = |id, RoundTripParams { responses, state, trace_context }: RoundTripParams| {
-        let meta = connection.negotiated.client_meta.meta_with_trace(
-            options.progress_token(id),
-            trace_context,
-            &caller_meta,
-        );
-        ReadParams { uri, meta, responses, state }
-    };
     let timeout = options.timeout.unwrap_or(route.timeout);
-    request.read(timeout, &options, params, check_read_result).await
+    request
+        .read(
+            timeout,
+            &options,
+            |id, RoundTripParams { responses, state, trace_context }| {
+                let meta = connection.negotiated.client_meta.meta_with_trace(
+                    options.progress_token(id),
+                    trace_context,
+                    &caller_meta,
+                );
+                ReadParams { uri, meta, responses, state }
+            },
+            check_read_result,
+        )
+        .await
 }
 
 /// Returns the stale result of an unavailable server, or the error.
@@ -171,9 +181,12 @@ impl ContentRequest<'_> {
         check: impl FnOnce(&RawValue) -> Result<(), ViewError>,
     ) -> Result<Box<RawValue>, CallError> {
         let &Self { method, item, connection, .. } = self;
-        let fetch_result = |timeout| self.fetch(timeout, options, params, check);
-        let cache_read =
-            connection.cache.read(self.key, options.bypasses_cache(), timeout, fetch_result).await;
+        let cache_read = connection
+            .cache
+            .read(self.key, options.bypasses_cache(), timeout, |timeout| {
+                self.fetch(timeout, options, params, check)
+            })
+            .await;
         match cache_read {
             Ok(CacheRead::Fetched(result)) => {
                 connection.instruments.metrics.record_cache_lookup(false);
@@ -229,24 +242,30 @@ impl ContentRequest<'_> {
             ResultType::InputRequired | ResultType::Task => Ok(()),
         };
         let Some(scanner) = scanner else {
-            let check_result = |raw: &RawValue, kind| {
-                check_complete(raw, kind)?;
-                Ok(CallOutcome::Ok)
-            };
-            return connection.request(&spec, check_result).await;
+            return connection
+                .request(&spec, |raw, kind| {
+                    check_complete(raw, kind)?;
+                    Ok(CallOutcome::Ok)
+                })
+                .await;
         };
         let report_verdict =
             |verdict| connection.report_findings(scanner.item_kind(), item, verdict);
         let mut clean = false;
-        let check_result = |raw: &RawValue, kind| {
-            check_complete(raw, kind)?;
-            let verdict = scanner.scan_result(raw);
-            clean = verdict.is_none();
-            report_verdict(verdict)
-                .map_or(Ok(CallOutcome::Ok), |findings| Err(ResultRejection::Withheld(findings)))
-        };
-        let check_error = |error: &RequestError| report_verdict(scan_request_error(scanner, error));
-        let reply = connection.request_scanned(&spec, check_result, check_error).await?;
+        let reply = connection
+            .request_scanned(
+                &spec,
+                |raw, kind| {
+                    check_complete(raw, kind)?;
+                    let verdict = scanner.scan_result(raw);
+                    clean = verdict.is_none();
+                    report_verdict(verdict).map_or(Ok(CallOutcome::Ok), |findings| {
+                        Err(ResultRejection::Withheld(findings))
+                    })
+                },
+                |error| report_verdict(scan_request_error(scanner, error)),
+            )
+            .await?;
         Ok(FetchedResult { clean, ..reply })
     }
 

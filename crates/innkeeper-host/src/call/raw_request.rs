@@ -19,7 +19,6 @@ use crate::connection::{RequestSpec, ResultRejection};
 use crate::error::{CallError, Violation};
 use crate::event::CallOutcome;
 use crate::guard::ItemKind;
-use crate::session::RequestError;
 use crate::text::display_prefix;
 
 /// The methods that the host handles itself, so that their results are checked and their effects
@@ -125,15 +124,16 @@ pub(crate) async fn request(
         false => None,
     };
     let report = |verdict| connection.report_findings(ItemKind::Tool, method, verdict);
-    let check_result =
-        |raw: &RawValue| match report(scanner.and_then(|scanner| scanner.scan_result(raw))) {
-            Some(findings) => Err(ResultRejection::Withheld(findings)),
-            None => Ok(CallOutcome::Ok),
-        };
-    let check_error = |error: &RequestError| {
-        report(scanner.and_then(|scanner| scan_request_error(scanner, error)))
-    };
-    let response = connection.request_raw(&spec, check_result, check_error).await;
+    let response = connection
+        .request_raw(
+            &spec,
+            |raw| match report(scanner.and_then(|scanner| scanner.scan_result(raw))) {
+                Some(findings) => Err(ResultRejection::Withheld(findings)),
+                None => Ok(CallOutcome::Ok),
+            },
+            |error| report(scanner.and_then(|scanner| scan_request_error(scanner, error))),
+        )
+        .await;
     if let Some(task_id) = task_id.filter(|_| has_task_ended(method, &response)) {
         connection.session.end_task(&task_id);
     }

@@ -64,8 +64,9 @@ pub(super) fn find_form_problem(params: Option<&RawValue>) -> Option<FormProblem
             .into_iter()
             .flat_map(|name| [(name, &params[name]), (name, &schema[name])]);
         let mut texts = of_form.chain(form.choices);
-        let asks = |(_, text): &(&str, &Value)| text.as_str().is_some_and(asks_for_secret);
-        texts.find(asks).map(|(name, _)| name.to_owned())
+        texts
+            .find(|(_, text)| text.as_str().is_some_and(asks_for_secret))
+            .map(|(name, _)| name.to_owned())
     });
     secret.map(FormProblem::Secret)
 }
@@ -128,13 +129,12 @@ impl<'f> FormFields<'f> {
 /// Returns whether a field accepts only given values.
 fn is_choice(field: &Value) -> bool {
     let is_fixed = |field: &Value| {
-        let of_constants = |member| {
-            let mut choices = array(&field[member]).peekable();
-            choices.peek().is_some() && choices.all(|choice| choice.get("const").is_some())
-        };
         field.get("enum").is_some()
             || field.get("const").is_some()
-            || ["oneOf", "anyOf"].into_iter().any(of_constants)
+            || ["oneOf", "anyOf"].into_iter().any(|member| {
+                let mut choices = array(&field[member]).peekable();
+                choices.peek().is_some() && choices.all(|choice| choice.get("const").is_some())
+            })
     };
     field.get("type").is_some_and(|kind| kind == "boolean")
         || is_fixed(field)

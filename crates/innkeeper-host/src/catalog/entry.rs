@@ -64,11 +64,10 @@ impl ContentScanners {
         server: &Arc<str>,
         fingerprints: &Arc<SecretFingerprints>,
     ) -> Self {
-        let scanner_for =
-            |kind| Scanner::for_contents(kind, config, server, fingerprints).map(Arc::new);
         let prompts = ItemKind::Prompt;
         let resources = ItemKind::Resource;
-        let [prompts, resources, tasks] = [prompts, resources, ItemKind::Tool].map(scanner_for);
+        let [prompts, resources, tasks] = [prompts, resources, ItemKind::Tool]
+            .map(|kind| Scanner::for_contents(kind, config, server, fingerprints).map(Arc::new));
         Self { prompts, resources, tasks }
     }
 }
@@ -299,17 +298,21 @@ fn prompt_routes(
     looked_at: &ContentScanners,
     connection: &Arc<Connection>,
 ) -> Vec<Arc<PromptRoute>> {
-    let route = |prompt: &Definition<Prompt>| {
-        let required = prompt.view.arguments.iter().filter(|argument| argument.required);
-        Arc::new(PromptRoute {
-            name: prompt.view.name.as_str().into(),
-            required_arguments: required.map(|argument| argument.name.as_str().into()).collect(),
-            timeout,
-            scanner: looked_at.prompts.clone(),
-            connection: connection.clone(),
+    prompts
+        .iter()
+        .map(|prompt| {
+            let required = prompt.view.arguments.iter().filter(|argument| argument.required);
+            Arc::new(PromptRoute {
+                name: prompt.view.name.as_str().into(),
+                required_arguments: required
+                    .map(|argument| argument.name.as_str().into())
+                    .collect(),
+                timeout,
+                scanner: looked_at.prompts.clone(),
+                connection: connection.clone(),
+            })
         })
-    };
-    prompts.iter().map(route).collect()
+        .collect()
 }
 
 /// Compiles the output schema of a tool, if the protocol revision has output schemas.
@@ -320,11 +323,13 @@ fn output_schema(
 ) -> Option<Arc<ResultSchema>> {
     let raw = tool.view.output_schema.as_ref();
     let raw = raw.filter(|_| connection.negotiated.revision.has_output_schema())?;
-    let quarantine = |reason| {
-        let subject = format!("output schema of tool `{}`", tool.view.name);
-        quarantined.push(Quarantined { subject, reason, name: None });
-    };
-    ResultSchema::new(raw).map_err(quarantine).ok().map(Arc::new)
+    ResultSchema::new(raw)
+        .map_err(|reason| {
+            let subject = format!("output schema of tool `{}`", tool.view.name);
+            quarantined.push(Quarantined { subject, reason, name: None });
+        })
+        .ok()
+        .map(Arc::new)
 }
 
 fn describe_refusal(reason: &DenyReason<'_>) -> String {

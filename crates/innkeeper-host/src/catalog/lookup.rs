@@ -49,9 +49,11 @@ impl Catalog {
 
     fn lookup_error(&self, kind: ItemKind, requested: &str, known_names: &[&str]) -> CallError {
         let Some((server, item)) = name::split_name(requested, |name| self.is_server(name)) else {
-            let has_item =
-                |name: &&str| name.len() > requested.len() && ends_with_item(name, requested);
-            let candidates = known_names.iter().copied().filter(has_item).map(Into::into);
+            let candidates = known_names
+                .iter()
+                .copied()
+                .filter(|name| name.len() > requested.len() && ends_with_item(name, requested))
+                .map(Into::into);
             let candidates: Vec<Box<str>> = candidates.collect();
             return match &candidates[..] {
                 [] | [_] => CallError::Routing(RoutingError::UnknownServer {

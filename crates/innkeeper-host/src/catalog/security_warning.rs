@@ -61,18 +61,23 @@ pub(crate) fn similar_name_warnings<'t>(
         return warnings;
     }
     for (index, (server, tools)) in servers.into_iter().enumerate() {
-        let like = |tool: &'t str| {
-            let (other, its) = names.find(server, tool)?;
-            let reason = format!("its name looks like `{}`", name::public_name(other, its));
-            Some(SecurityWarning {
-                server: server.clone(),
-                tool: Some(tool.into()),
-                item: None,
-                reason,
-            })
-        };
         if index > 0 {
-            warnings.extend(tools.clone().filter_map(like).take(MAX_WARNINGS));
+            warnings.extend(
+                tools
+                    .clone()
+                    .filter_map(|tool| {
+                        let (other, its) = names.find(server, tool)?;
+                        let reason =
+                            format!("its name looks like `{}`", name::public_name(other, its));
+                        Some(SecurityWarning {
+                            server: server.clone(),
+                            tool: Some(tool.into()),
+                            item: None,
+                            reason,
+                        })
+                    })
+                    .take(MAX_WARNINGS),
+            );
         }
         tools.for_each(|tool| names.add(server, tool));
     }

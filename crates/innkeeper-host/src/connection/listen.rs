@@ -89,7 +89,7 @@ pub(crate) async fn start(
             } => {}
         }
     });
-    drop(timeout(STARTUP_ACK_TIMEOUT, first_ack).await);
+    let _ = timeout(STARTUP_ACK_TIMEOUT, first_ack).await;
 }
 
 /// Keeps the request open; returns if the server does not support notifications. Signals `first` at
@@ -105,7 +105,7 @@ async fn listen(
     let mut first = Some(first);
     loop {
         let Some(filter) = SubscriptionFilter::new(capabilities, wishes) else {
-            drop(first.take());
+            let _ = first.take();
             wishes.changed().await;
             continue;
         };

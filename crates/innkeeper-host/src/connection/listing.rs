@@ -235,8 +235,10 @@ pub(crate) async fn refresh(
     let prompts = succeeded(prompts);
     let resources = succeeded(resources);
     let templates = succeeded(templates);
-    let hints_of = |list: &Option<RawList>| list.as_ref().and_then(|list| list.hints);
-    connection.list_ttls.record_refresh([&tools, &prompts, &resources, &templates].map(hints_of));
+    connection.list_ttls.record_refresh(
+        [&tools, &prompts, &resources, &templates]
+            .map(|list| list.as_ref().and_then(|list| list.hints)),
+    );
     let was_read = [
         (method::PROMPTS_LIST, prompts.is_some()),
         (method::RESOURCES_LIST, resources.is_some()),

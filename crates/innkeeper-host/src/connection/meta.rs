@@ -23,10 +23,11 @@ pub(crate) struct ClientMeta {
 impl ClientMeta {
     /// Splits an object into its members once, so that requests need not parse it.
     pub(crate) fn from_raw(meta: &RawValue) -> Self {
-        let member = |(key, value): (&str, &str)| {
-            Some((key.to_owned(), RawValue::from_string(value.to_owned()).ok()?))
-        };
-        let members = skim::members(meta.get()).filter_map(member).collect();
+        let members = skim::members(meta.get())
+            .filter_map(|(key, value)| {
+                Some((key.to_owned(), RawValue::from_string(value.to_owned()).ok()?))
+            })
+            .collect();
         Self { members, log_level: AtomicU8::new(0) }
     }
 

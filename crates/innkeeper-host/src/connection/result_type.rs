@@ -40,8 +40,9 @@ impl ResultType {
 
     /// Checks that the application reads the same type as the host.
     pub(super) fn check_unambiguous(result: &RawValue) -> Result<(), RequestError> {
-        let is_type = |key: &&str| skim::decode_key(key) == "resultType";
-        let mut types = skim::members(result.get()).map(|(key, _)| key).filter(is_type);
+        let mut types = skim::members(result.get())
+            .map(|(key, _)| key)
+            .filter(|key| skim::decode_key(key) == "resultType");
         if types.next().is_none_or(|key| key == "resultType") && types.next().is_none() {
             return Ok(());
         }

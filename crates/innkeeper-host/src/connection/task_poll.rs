@@ -20,7 +20,7 @@ use crate::connection::call_permits::RequestPermit;
 use crate::connection::{Connection, Negotiated, RequestSpec};
 use crate::deadline::MAX_REQUEST_TIMEOUT;
 use crate::error::{ProtocolError, UnavailableReason};
-use crate::retry::{Attempts, RetryNotice, RetryPlan};
+use crate::retry::{Attempts, RetryPlan};
 use crate::session::{
     Budgeted, CallContext, DeadlineExtension, OutgoingRequest, RequestError, RequestResult,
 };
@@ -189,7 +189,7 @@ impl TaskPoll<'_> {
                     }));
                 }
                 // The callback may call this server, which needs a permit.
-                drop(permit.take());
+                let _ = permit.take();
                 let responses =
                     gather_responses(self.connection, self.call, &questions, self.deadline).await?;
                 let caller = self.call.caller.map(|caller| &**caller);
@@ -334,10 +334,11 @@ impl TaskPoll<'_> {
                 ..OutgoingRequest::new(session.next_id(), method, params, deadline)
             };
             let response = Some(session.request(outgoing).await);
-            let report = |notice: RetryNotice<'_>| {
-                connection.report_retry(method.into(), self.call.item, &notice);
-            };
-            let response = attempts.handle_result(response, session.closed(), report).await;
+            let response = attempts
+                .handle_result(response, session.closed(), |notice| {
+                    connection.report_retry(method.into(), self.call.item, &notice);
+                })
+                .await;
             if let Some(response) = response.break_value() {
                 if matches!(
                     response,

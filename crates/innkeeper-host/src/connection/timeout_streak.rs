@@ -29,7 +29,7 @@ impl TimeoutStreak {
     /// Sets the callback for each timeout from the limit on; runs before the caller gets the error.
     pub(crate) fn set_callback(&self, callback: impl Fn(u32) + Send + Sync + 'static) {
         // The callback is set once per launch, when the server is ready.
-        drop(self.on_limit.set(Box::new(callback)));
+        let _ = self.on_limit.set(Box::new(callback));
     }
 
     /// Resets the count after any response of the server.

@@ -78,11 +78,13 @@ static COMPILED: LazyLock<Vec<CompiledSentence>> = LazyLock::new(|| {
         made.expect("a test compiles every sentence")
     };
     let fold = |pattern: &str| pattern.replace('l', "i");
-    let compile = |sentence: &Sentence| CompiledSentence {
-        whole: one(&fold(&sentence.parts.join(FILLERS))),
-        parts: sentence.parts.iter().map(|part| one(&fold(part))).collect(),
-    };
-    SENTENCES.iter().map(compile).collect()
+    SENTENCES
+        .iter()
+        .map(|sentence| CompiledSentence {
+            whole: one(&fold(&sentence.parts.join(FILLERS))),
+            parts: sentence.parts.iter().map(|part| one(&fold(part))).collect(),
+        })
+        .collect()
 });
 
 /// Compiles the sentences.
@@ -93,18 +95,21 @@ pub(super) fn prepare() {
 /// Returns the sentences in broken words of a plain text.
 pub(super) fn find_broken_sentences(plain: &str) -> Vec<(FindingKind, &'static str)> {
     let letters = letters_only(plain.as_bytes());
-    let found = |(sentence, compiled): (&Sentence, &CompiledSentence)| {
-        let mut position = LetterPosition::default();
-        let is_meant = |letters: Range<usize>| {
-            let start = position.advance(plain.as_bytes(), letters.start);
-            let end = position.advance(plain.as_bytes(), letters.end - 1) + 1;
-            let is_in_words = has_whole_words(&plain.as_bytes()[start..end], compiled);
-            !is_in_words && !is_quoted(plain, start)
-        };
-        let mut matches = compiled.whole.find_iter(&letters).map(|found| found.range());
-        matches.any(is_meant).then_some((sentence.kind, sentence.reason))
-    };
-    SENTENCES.iter().zip(&*COMPILED).filter_map(found).collect()
+    SENTENCES
+        .iter()
+        .zip(&*COMPILED)
+        .filter_map(|(sentence, compiled)| {
+            let mut position = LetterPosition::default();
+            let is_meant = |letters: Range<usize>| {
+                let start = position.advance(plain.as_bytes(), letters.start);
+                let end = position.advance(plain.as_bytes(), letters.end - 1) + 1;
+                let is_in_words = has_whole_words(&plain.as_bytes()[start..end], compiled);
+                !is_in_words && !is_quoted(plain, start)
+            };
+            let mut matches = compiled.whole.find_iter(&letters).map(|found| found.range());
+            matches.any(is_meant).then_some((sentence.kind, sentence.reason))
+        })
+        .collect()
 }
 
 /// Returns the letters and digits of a plain text, each digit as the letter that it looks like.
@@ -139,16 +144,15 @@ impl LetterPosition {
 fn has_whole_words(span: &[u8], compiled: &CompiledSentence) -> bool {
     let is_blank = |byte: &u8| byte.is_ascii_whitespace();
     // A path or an address has other characters.
-    let is_word = |word: &[u8]| {
-        let word = word.strip_suffix(b",").unwrap_or(word);
-        word.contains(&b'/') || word.iter().all(u8::is_ascii_lowercase)
-    };
     let folded: Vec<u8> = span
         .iter()
         .filter_map(|byte| if is_blank(byte) { Some(b' ') } else { look_alike_letter(*byte) })
         .collect();
     span.iter().any(is_blank)
-        && span.split(is_blank).all(is_word)
+        && span.split(is_blank).all(|word| {
+            let word = word.strip_suffix(b",").unwrap_or(word);
+            word.contains(&b'/') || word.iter().all(u8::is_ascii_lowercase)
+        })
         && compiled.parts.iter().all(|part| part.is_match(&folded))
 }
 
@@ -184,13 +188,14 @@ impl JoinedTexts {
         if self.boundaries.len() < 2 {
             return Vec::new();
         }
-        let is_split = |letters: Range<usize>| {
-            let next_end = self.boundaries.partition_point(|end| *end <= letters.start);
-            self.boundaries.get(next_end).is_some_and(|end| *end < letters.end)
-        };
         let found = |(sentence, compiled): (&Sentence, &CompiledSentence)| {
             let mut matches = compiled.whole.find_iter(&self.letters).map(|found| found.range());
-            matches.any(is_split).then_some((sentence.kind, sentence.reason))
+            matches
+                .any(|letters| {
+                    let next_end = self.boundaries.partition_point(|end| *end <= letters.start);
+                    self.boundaries.get(next_end).is_some_and(|end| *end < letters.end)
+                })
+                .then_some((sentence.kind, sentence.reason))
         };
         SENTENCES.iter().zip(&*COMPILED).filter_map(found).collect()
     }

@@ -36,8 +36,9 @@ pub(super) enum AddressSearch {
 /// Searches the words of a text for a metadata address.
 pub(super) fn find_metadata_address(text: &str) -> AddressSearch {
     // A server may end its text at NUL, and so ends the word.
-    let is_separator = |c: char| c.is_whitespace() || "\"'`,;()<>|\0".contains(c);
-    let words = text.split(is_separator).filter(|word| looks_like_address(word));
+    let words = text
+        .split(|c: char| c.is_whitespace() || "\"'`,;()<>|\0".contains(c))
+        .filter(|word| looks_like_address(word));
     let mut incomplete = None;
     for (number, word) in words.enumerate() {
         if number >= MAX_WORDS {

@@ -54,8 +54,7 @@ const HARMLESS_SUFFIXES: [&str; 7] =
 
 /// Returns whether a word of the text is the path of a credential file.
 pub(super) fn mentions_credential_file(text: &str) -> bool {
-    let is_separator = |c: char| c.is_whitespace() || "\"'`,;=()<>|&$".contains(c);
-    text.split(is_separator).any(is_credential_file)
+    text.split(|c: char| c.is_whitespace() || "\"'`,;=()<>|&$".contains(c)).any(is_credential_file)
 }
 
 fn is_credential_file(path: &str) -> bool {

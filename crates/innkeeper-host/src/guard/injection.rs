@@ -47,17 +47,21 @@ static COMPILED_RULES: LazyLock<CompiledRules> = LazyLock::new(|| {
     let made = "a test compiles every rule";
     // Normalized text and rules are ASCII; without Unicode the compiled rules stay small.
     let one = |pattern: &str| RegexBuilder::new(pattern).unicode(false).build().expect(made);
-    let compile = |rule: &InjectionRule| CompiledRule {
-        pattern: one(&rule.pattern()),
-        near: match rule.near {
-            Near::Anything => None,
-            Near::Before(pattern, _) | Near::After(pattern, _) => Some(one(&expand(pattern))),
-        },
-    };
     let patterns = RULES.iter().map(InjectionRule::pattern);
     CompiledRules {
         set: RegexSetBuilder::new(patterns).unicode(false).build().expect(made),
-        rules: RULES.iter().map(compile).collect(),
+        rules: RULES
+            .iter()
+            .map(|rule| CompiledRule {
+                pattern: one(&rule.pattern()),
+                near: match rule.near {
+                    Near::Anything => None,
+                    Near::Before(pattern, _) | Near::After(pattern, _) => {
+                        Some(one(&expand(pattern)))
+                    }
+                },
+            })
+            .collect(),
         quotation: one(patterns::QUOTATION_PATTERN),
         example: one(patterns::EXAMPLE_PATTERN),
     }

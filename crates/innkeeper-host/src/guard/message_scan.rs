@@ -46,8 +46,13 @@ impl<'p> MessageScan<'p> {
         if self.findings.len() >= MAX_FINDINGS {
             return;
         }
-        let declares = |name: &str| self.parameters.is_some_and(|declared| declared.declares(name));
-        let finding = Finding::new(kind, self.place_prefix, segments, declares, reason);
+        let finding = Finding::new(
+            kind,
+            self.place_prefix,
+            segments,
+            |name| self.parameters.is_some_and(|declared| declared.declares(name)),
+            reason,
+        );
         let is_known = |other: &Finding| other.kind == finding.kind && other.place == finding.place;
         if !self.findings.iter().any(is_known) {
             self.findings.push(finding);

@@ -139,13 +139,15 @@ impl ToolParameters {
         let closed = !names.is_empty() && !open.iter().any(|name| has_keyword(name));
         let mut known_names = HashSet::new();
         collect_names(&property, &mut known_names);
-        let is_code = |(name, property): (&String, &Value)| {
-            let text = property.get("description")?.as_str()?;
-            split_words(text)
-                .any(|word| CODE_OR_PROSE_WORDS.contains(&&*word))
-                .then(|| name.as_str().into())
-        };
-        let described_as_code = property.iter().filter_map(is_code).collect();
+        let described_as_code = property
+            .iter()
+            .filter_map(|(name, property)| {
+                let text = property.get("description")?.as_str()?;
+                split_words(text)
+                    .any(|word| CODE_OR_PROSE_WORDS.contains(&&*word))
+                    .then(|| name.as_str().into())
+            })
+            .collect();
         Self { declared: closed.then_some(names), described_as_code, known_names }
     }
 

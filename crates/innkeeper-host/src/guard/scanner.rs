@@ -94,12 +94,11 @@ impl Scanner {
         if !reads && modes.results == GuardMode::Off {
             return None;
         }
-        let reading = || ArgumentScanner {
+        let arguments = reads.then(|| ArgumentScanner {
             mode: modes.arguments,
             parameters: ToolParameters::from_schema(schema),
             sandbox_paths: SandboxPaths::from_config(config),
-        };
-        let arguments = reads.then(reading);
+        });
         let kind = ItemKind::Tool;
         let server = server.clone();
         let secret_prints = secret_prints.clone();
@@ -144,13 +143,12 @@ impl Scanner {
         if reading.parameters.has_undeclared(arguments) {
             findings.add(FindingKind::UndeclaredArgument, &[], "argument not declared by the tool");
         }
-        let each = |node: ScannedNode<'_>| {
+        let _enough = walk_text_nodes(&arguments.to_string(), SkippedMembers::None, |node| {
             if let Some(node) = findings.text_node(node) {
                 self.scan_argument_text(node, reading, &mut findings);
             }
             findings.control_flow()
-        };
-        let _enough = walk_text_nodes(&arguments.to_string(), SkippedMembers::None, each);
+        });
         findings.into_verdict(reading.mode)
     }
 
@@ -207,8 +205,9 @@ impl Scanner {
             return None;
         }
         let mut findings = MessageScan::new(self.item_kind.result_place(), None);
-        let each = |node: ScannedNode<'_>| self.scan_response_node(node, &mut findings);
-        let _enough = walk_text_nodes(raw.get(), SkippedMembers::None, each);
+        let _enough = walk_text_nodes(raw.get(), SkippedMembers::None, |node| {
+            self.scan_response_node(node, &mut findings)
+        });
         findings.into_verdict(self.results)
     }
 

@@ -135,8 +135,9 @@ pub(super) fn fingerprint_parts(secret: &str) -> Vec<&str> {
 
 /// Returns the words of a text that may be such parts.
 pub(super) fn split_parts(text: &str) -> impl Iterator<Item = &str> {
-    let is_separator = |c: char| c.is_whitespace() || "\"'`,;=&?<>()[]{}|\\/@:".contains(c);
-    let words = text.split(is_separator).map(|word| word.trim_matches('.'));
+    let words = text
+        .split(|c: char| c.is_whitespace() || "\"'`,;=&?<>()[]{}|\\/@:".contains(c))
+        .map(|word| word.trim_matches('.'));
     words.filter(|word| word.len() >= MIN_PART_LEN)
 }
 
@@ -192,8 +193,9 @@ mod tests {
     #[test]
     fn as_many_secrets_are_looked_for_in_a_text_as_the_limit() {
         let many = |count: usize| {
-            let one = |number| format!("token={number:05}aBcDeFgHiJkLmNoPq\n");
-            (0..count).map(one).collect::<String>()
+            (0..count)
+                .map(|number| format!("token={number:05}aBcDeFgHiJkLmNoPq\n"))
+                .collect::<String>()
         };
         assert_eq!(find_secrets(&many(MAX_SECRETS)).len(), MAX_SECRETS);
         assert_eq!(find_secrets(&many(MAX_SECRETS + 1)).len(), MAX_SECRETS);

@@ -51,7 +51,7 @@ impl Host {
             let trust = options.trust.clone().unwrap_or(TrustPolicy::AllowAll);
             let result = reloader.reload(options, &trust).await;
             // The caller may have dropped the future.
-            drop(done.send(result));
+            let _ = done.send(result);
         });
         result.await.unwrap_or(Err(ReloadError::Shutdown))
     }
@@ -86,7 +86,7 @@ impl Host {
             }
         };
         // The refresh continues without the wait.
-        drop(timeout(MAX_REFRESH_WAIT, wait).await);
+        let _ = timeout(MAX_REFRESH_WAIT, wait).await;
     }
 
     /// Stops one server as [`Host::shutdown`] does: rejects new calls, waits up to one second for the
@@ -116,7 +116,7 @@ impl Host {
         tasks.spawn(async move {
             let stopped = shutdown::stop_requested(&registry, &server).await;
             // The caller may have dropped the future.
-            drop(done.send(stopped));
+            let _ = done.send(stopped);
         });
         result.await.unwrap_or(Err(StopError::Shutdown))
     }
@@ -142,7 +142,9 @@ impl Host {
         let restart = start::restart(start, RestartTrigger::Requested);
         let (done, result) = oneshot::channel();
         // The caller may have dropped the future.
-        tasks.spawn(async move { drop(done.send(restart.await)) });
+        tasks.spawn(async move {
+            let _ = done.send(restart.await);
+        });
         result.await.unwrap_or(Err(RestartError::Shutdown))
     }
 }

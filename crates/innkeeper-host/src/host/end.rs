@@ -53,11 +53,11 @@ impl Host {
                 () = awaited.drain_ended() => {}
             }
             // A reload ends when it detects the closed registry.
-            drop(timeout(TASK_SHUTDOWN_TIMEOUT, self.0.reloader.reload_lock.lock()).await);
+            let _ = timeout(TASK_SHUTDOWN_TIMEOUT, self.0.reloader.reload_lock.lock()).await;
             let report = self.stop_servers().await;
             self.0.tasks.stop();
             // A task that is still running holds no resource of a server.
-            drop(timeout(TASK_SHUTDOWN_TIMEOUT, self.0.tasks.join()).await);
+            let _ = timeout(TASK_SHUTDOWN_TIMEOUT, self.0.tasks.join()).await;
             report
         });
         report.await.clone()

@@ -45,9 +45,10 @@ impl Host {
                 registry.servers()
             }
             Some(name) => {
-                let unknown =
-                    || RoutingError::UnknownServer { name: name.into(), suggestion: None };
-                let server = registry.server(name).ok_or_else(unknown)?;
+                let server = registry.server(name).ok_or_else(|| RoutingError::UnknownServer {
+                    name: name.into(),
+                    suggestion: None,
+                })?;
                 levels.set(&server.name, level);
                 vec![server]
             }

@@ -9,7 +9,7 @@ use innkeeper_process::{ProcessContainment, ProcessTable, ProcessUsage};
 use tokio::time::Instant;
 
 use super::Host;
-use crate::catalog::{Catalog, CatalogEntry, ExcludedTool};
+use crate::catalog::{Catalog, CatalogEntry};
 use crate::error::UnavailableReason;
 use crate::lifecycle::ServerState;
 use crate::lock::Lock;
@@ -177,10 +177,11 @@ fn state_for_calls(catalog: &Catalog, server: &str, state: ServerState) -> Serve
 
 /// Returns the excluded tools, each with the reason.
 fn excluded_tools(entry: &CatalogEntry) -> Vec<(Box<str>, String)> {
-    let to_pair = |excluded: &ExcludedTool| {
-        (excluded.tool.view.name.as_str().into(), excluded.reason.clone())
-    };
-    entry.excluded_tools.iter().map(to_pair).collect()
+    entry
+        .excluded_tools
+        .iter()
+        .map(|excluded| (excluded.tool.view.name.as_str().into(), excluded.reason.clone()))
+        .collect()
 }
 
 /// Converts a past instant into a time of day.

@@ -14,13 +14,14 @@ use crate::text::model_visible_text;
 pub(super) fn compare_locks(pinned: &Lock, current: &Lock) -> Vec<PinChange> {
     let names = ToolNames::from_lock(current);
     let all: BTreeSet<&String> = pinned.servers.keys().chain(current.servers.keys()).collect();
-    let of_one = |name: &String| match (pinned.servers.get(name), current.servers.get(name)) {
-        (Some(before), Some(after)) => compare_servers(&names, name, before, after),
-        (Some(before), None) => removed_server(name, before),
-        (None, Some(after)) => added_server(&names, name, after),
-        (None, None) => Vec::new(),
-    };
-    all.into_iter().flat_map(of_one).collect()
+    all.into_iter()
+        .flat_map(|name| match (pinned.servers.get(name), current.servers.get(name)) {
+            (Some(before), Some(after)) => compare_servers(&names, name, before, after),
+            (Some(before), None) => removed_server(name, before),
+            (None, Some(after)) => added_server(&names, name, after),
+            (None, None) => Vec::new(),
+        })
+        .collect()
 }
 
 fn removed_server(name: &str, before: &PinnedServer) -> Vec<PinChange> {

@@ -161,10 +161,9 @@ fn is_location(spec: &str) -> bool {
 /// Returns whether a version is exact: at least `parts` numbers separated by dots, then optionally
 /// a pre-release or build suffix.
 fn is_exact(version: &str, parts: usize) -> bool {
-    let allowed = |c: char| c.is_ascii_alphanumeric() || "._-+!".contains(c);
     let core = version.split(['-', '+']).next().unwrap_or_default();
     let mut numbers = core.split('.').take(parts);
-    version.chars().all(allowed)
+    version.chars().all(|c| c.is_ascii_alphanumeric() || "._-+!".contains(c))
         && core.split('.').count() >= parts
         && numbers.all(|part| part.starts_with(|c: char| c.is_ascii_digit()))
 }

@@ -1,11 +1,9 @@
 //! Verifies a server's listing against its pins on every read.
 
 use innkeeper_config::ServerConfig;
-use innkeeper_protocol::view::Tool;
 
 use super::{Lock, MAX_DEFINITION_BYTES, PinPolicy, PinnedServer, PinnedText, canonical, launch};
 use crate::catalog::{CatalogEntry, PinMismatch};
-use crate::connection::listing::Definition;
 use crate::text::display_safe;
 
 const REASON_CHANGED: &str = "changed since it was pinned; run `innkeeper lock --check`";
@@ -62,16 +60,20 @@ impl PinVerifier {
 
 /// Returns the listed tools that do not match their pins, in listing order.
 fn mismatched_tools(pinned: &PinnedServer, entry: &CatalogEntry) -> Vec<(Box<str>, &'static str)> {
-    let mismatch_reason = |tool: &Definition<Tool>| {
-        if tool.raw.get().len() > MAX_DEFINITION_BYTES {
-            return Some((tool.view.name.as_str().into(), REASON_TOO_LARGE));
-        }
-        let reason = match pinned.tools.get(&tool.view.name) {
-            None => REASON_NOT_PINNED,
-            Some(pin) if pin.hash != canonical::hash_json(&tool.raw) => REASON_CHANGED,
-            Some(_) => return None,
-        };
-        Some((tool.view.name.as_str().into(), reason))
-    };
-    entry.listing.tools.iter().filter_map(mismatch_reason).collect()
+    entry
+        .listing
+        .tools
+        .iter()
+        .filter_map(|tool| {
+            if tool.raw.get().len() > MAX_DEFINITION_BYTES {
+                return Some((tool.view.name.as_str().into(), REASON_TOO_LARGE));
+            }
+            let reason = match pinned.tools.get(&tool.view.name) {
+                None => REASON_NOT_PINNED,
+                Some(pin) if pin.hash != canonical::hash_json(&tool.raw) => REASON_CHANGED,
+                Some(_) => return None,
+            };
+            Some((tool.view.name.as_str().into(), reason))
+        })
+        .collect()
 }

@@ -28,8 +28,8 @@ impl ResultSchema {
     /// two members with the same name. Returns `None` if the content matches, or if it cannot be checked: content above 256 KiB, a too costly schema, or an
     /// invalid schema.
     pub(crate) fn check(&self, result: &RawValue) -> Option<Violation> {
-        let is_content = |(key, _): &(&str, _)| skim::decode_key(key) == "structuredContent";
-        let mut contents = skim::members(result.get()).filter(is_content);
+        let mut contents = skim::members(result.get())
+            .filter(|(key, _)| skim::decode_key(key) == "structuredContent");
         let Some((_, content)) = contents.next() else {
             let message = "`structuredContent` is missing".to_owned();
             return Some(Violation::of_whole_value(message));

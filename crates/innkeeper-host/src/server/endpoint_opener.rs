@@ -53,13 +53,14 @@ impl EndpointOpener for SystemOpener {
         spec: &'a ProcessSpec,
     ) -> BoxFuture<'a, Result<SpawnedServer, SpawnError>> {
         let spawning = innkeeper_process::spawn(spec, &self.supervisor, self.ledger.as_ref());
-        let boxed = |(process, StdioPipes { stdin, stdout, stderr })| SpawnedServer {
-            process: Box::new(process),
-            stdin: Box::new(stdin),
-            stdout: Box::new(stdout),
-            stderr: Box::new(stderr),
-        };
-        spawning.map_ok(boxed).boxed()
+        spawning
+            .map_ok(|(process, StdioPipes { stdin, stdout, stderr })| SpawnedServer {
+                process: Box::new(process),
+                stdin: Box::new(stdin),
+                stdout: Box::new(stdout),
+                stderr: Box::new(stderr),
+            })
+            .boxed()
     }
 
     fn connect(

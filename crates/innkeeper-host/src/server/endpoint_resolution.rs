@@ -271,10 +271,12 @@ mod tests {
         );
         let Ok(EndpointResolution::Found(endpoint)) = resolved else { panic!("not found") };
         let Endpoint::Child(spec) = &*endpoint else { panic!("{endpoint:?}") };
-        let value = |name: &str| {
-            let variable = spec.env.iter().find(|(key, _)| key == name)?;
-            variable.1.to_str().map(str::to_owned)
-        };
-        assert_eq!(["ONE", "TWO", "K"].map(value), [None, Some("2".into()), Some("v".into())]);
+        assert_eq!(
+            ["ONE", "TWO", "K"].map(|name| {
+                let variable = spec.env.iter().find(|(key, _)| key == name)?;
+                variable.1.to_str().map(str::to_owned)
+            }),
+            [None, Some("2".into()), Some("v".into())]
+        );
     }
 }

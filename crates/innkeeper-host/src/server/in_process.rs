@@ -96,7 +96,7 @@ impl SharedStream {
         let writer = state.writer.take();
         drop(state);
         // A second disconnect finds the cell set.
-        drop(self.ended.set(()));
+        let _ = self.ended.set(());
         reader.into_iter().chain(writer).for_each(Waker::wake);
         drop_stream(stream);
     }
@@ -104,7 +104,7 @@ impl SharedStream {
 
 /// Drops a stream of the application; ignores a panic.
 fn drop_stream(stream: Option<ServerStream>) {
-    drop(catch_unwind(AssertUnwindSafe(|| drop(stream))));
+    let _ = catch_unwind(AssertUnwindSafe(|| drop(stream)));
 }
 
 impl StreamState {

@@ -136,7 +136,7 @@ impl StartedServer {
     /// Returns the end of stderr after the process has ended; waits for at most `grace` while another
     /// process keeps it open.
     pub(crate) async fn last_stderr(&mut self, grace: Duration) -> String {
-        drop(timeout(grace, &mut self.stderr_ended).await);
+        let _ = timeout(grace, &mut self.stderr_ended).await;
         self.stderr.tail(MAX_STDERR_BYTES)
     }
 }
@@ -224,7 +224,7 @@ async fn give_up(
     running.instance.kill();
     running.session.close(UnavailableReason::Shutdown);
     // Do not wait longer for a tree that survives the kill; dropping the process kills it again.
-    drop(timeout(EXIT_GRACE, running.instance.wait_tree()).await);
+    let _ = timeout(EXIT_GRACE, running.instance.wait_tree()).await;
     let mut stderr = running.last_stderr(STDERR_GRACE).await;
     if stderr.is_empty() {
         running.stderr.keep(&running.session.early_line());

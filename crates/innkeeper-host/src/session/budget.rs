@@ -52,7 +52,7 @@ impl Budget {
             }
         };
         // After a timeout, `try_reserve` rejects further results.
-        drop(tokio::time::timeout(CAPACITY_TIMEOUT, wait).await);
+        let _ = tokio::time::timeout(CAPACITY_TIMEOUT, wait).await;
     }
 
     /// Reserves memory for a value until it is consumed or dropped; `None` if the budget is

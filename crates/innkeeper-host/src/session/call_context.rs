@@ -47,7 +47,7 @@ impl CallCallback {
 impl Drop for CallCallback {
     fn drop(&mut self) {
         // Only this value sets the cell.
-        drop(self.0.0.call_ended.set(()));
+        let _ = self.0.0.call_ended.set(());
     }
 }
 

@@ -184,7 +184,7 @@ impl Session {
     pub(crate) async fn acknowledged(&self, id: u64) {
         let mut acknowledged = self.0.change_notifier.acknowledged.subscribe();
         // `self` holds the sender, so the wait cannot fail.
-        drop(acknowledged.wait_for(|last| *last == Some(id)).await);
+        let _ = acknowledged.wait_for(|last| *last == Some(id)).await;
     }
 
     /// Requests a refresh of lists that may have changed; cached items stay.

@@ -115,7 +115,7 @@ impl SessionState {
         }
         if !this.first_message.initialized() {
             // Only the reader sets the cell.
-            drop(this.first_message.set(()));
+            let _ = this.first_message.set(());
         }
         match incoming {
             Incoming::Response { id, outcome } => this.handle_response(&id, outcome, source),
@@ -168,7 +168,7 @@ impl SessionState {
             Err(error) => Err(RequestError::ErrorResponse(error)),
         };
         // The caller may have been dropped in the meantime; the response is then discarded.
-        drop(waiter.send(response));
+        let _ = waiter.send(response);
         MessageClass::Awaited
     }
 
@@ -233,7 +233,7 @@ impl SessionState {
         let reason =
             UnavailableReason::ConnectionLost("the server cancelled the subscription".into());
         // The waiter may have been dropped.
-        drop(waiter.send(Err(RequestError::Unavailable { reason, sent: true })));
+        let _ = waiter.send(Err(RequestError::Unavailable { reason, sent: true }));
         true
     }
 
@@ -291,7 +291,7 @@ impl SessionState {
         }
         if let Some(waiter) = waiter {
             let error = RequestError::Protocol(ProtocolError::Malformed(malformed));
-            drop(waiter.send(Err(error)));
+            let _ = waiter.send(Err(error));
         }
     }
 
@@ -309,7 +309,7 @@ impl SessionState {
             let malformed =
                 MalformedMessage { id, looks_like_response: true, kind, detail: String::new() };
             let error = RequestError::Protocol(ProtocolError::Malformed(malformed));
-            drop(waiter.send(Err(error)));
+            let _ = waiter.send(Err(error));
         });
     }
 
@@ -322,7 +322,7 @@ impl SessionState {
             .and_then(|id| self.pending.take_responder(id));
         if let Some(waiter) = waiter {
             let error = ProtocolError::TooLarge { limit: self.limits.max_line_bytes };
-            drop(waiter.send(Err(RequestError::Protocol(error))));
+            let _ = waiter.send(Err(RequestError::Protocol(error)));
         }
     }
 

@@ -88,7 +88,7 @@ impl InboundSink {
     pub(crate) fn fail_request(&self, id: u64, error: RequestError) {
         if let Some(waiter) = self.0.pending.take_responder(id) {
             // The caller may have been dropped in the meantime.
-            drop(waiter.send(Err(error)));
+            let _ = waiter.send(Err(error));
         }
     }
 

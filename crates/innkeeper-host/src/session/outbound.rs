@@ -105,8 +105,9 @@ impl Outbound {
         match self {
             Self::Pipe(writer) => writer.respond_error(id, code, message),
             Self::Transport(messages) => {
-                let write = |body: &mut Vec<u8>| envelope::write_error(body, id, code, message);
-                drop(send_best_effort(messages, MessageKind::Response, write));
+                let _ = send_best_effort(messages, MessageKind::Response, |body| {
+                    envelope::write_error(body, id, code, message)
+                });
             }
         }
     }
@@ -117,7 +118,7 @@ impl Outbound {
             Self::Pipe(writer) if notify_server => {
                 let params = serde_json::json!({ "requestId": id });
                 // A closed session needs no cancellation.
-                drop(writer.send_notification(method::CANCELLED, Some(&params)));
+                let _ = writer.send_notification(method::CANCELLED, Some(&params));
             }
             Self::Pipe(_) => {}
             Self::Transport(messages) => messages.forget(id, notify_server),

@@ -236,7 +236,7 @@ impl PendingRequests {
         expired.sort_unstable_by_key(|(id, _)| *id);
         for (_, responder) in expired {
             // The caller may have been dropped.
-            drop(responder.send(Err(RequestError::Timeout)));
+            let _ = responder.send(Err(RequestError::Timeout));
         }
     }
 
@@ -279,8 +279,8 @@ impl PendingRequests {
     /// Returns the call that created a task, or that waits for its result if no other call does.
     pub(super) fn call_of_task(&self, task_id: &str) -> Option<PendingCall> {
         let table = self.table();
-        let is_of_task = |waiter: &&PendingRequest| waiter.task_id.as_deref() == Some(task_id);
-        let mut waiters = table.requests.values().filter(is_of_task);
+        let mut waiters =
+            table.requests.values().filter(|waiter| waiter.task_id.as_deref() == Some(task_id));
         let call = waiters.next()?.call.as_deref()?;
         waiters.next().is_none().then(|| call.clone())
     }
@@ -305,14 +305,13 @@ impl PendingRequests {
         if !table.cancelled.is_empty() || !table.detached_tasks.is_empty() {
             return None;
         }
-        let is_open = |waiter: &&PendingRequest| {
+        let mut waiters = table.requests.values().filter(|waiter| {
             !waiter.background && (waiter.is_unanswered() || waiter.task_id.is_some())
-        };
-        let mut waiters = table.requests.values().filter(is_open);
+        });
         let call = waiters.next()?.call.as_deref()?;
-        let same =
-            |waiter: &PendingRequest| waiter.call.as_ref().is_some_and(|other| other.id == call.id);
-        waiters.all(same).then(|| call.clone())
+        waiters
+            .all(|waiter| waiter.call.as_ref().is_some_and(|other| other.id == call.id))
+            .then(|| call.clone())
     }
 
     /// Prepares for a request of the server that may belong to any call in flight: the results of
@@ -447,7 +446,7 @@ impl PendingRequests {
         for (_, waiter) in waiting {
             let error = RequestError::Unavailable { reason: reason.clone(), sent: true };
             // The caller may have been dropped.
-            drop(waiter.waiter.map(|waiter| waiter.responder.send(Err(error))));
+            let _ = waiter.waiter.map(|waiter| waiter.responder.send(Err(error)));
         }
         self.check_moved.notify_one();
         self.connection_state.send_modify(|state| {
@@ -463,7 +462,7 @@ impl PendingRequests {
 
     pub(super) async fn output_ended(&self) {
         // `self` holds the sender, so the wait cannot fail.
-        drop(self.connection_state.subscribe().wait_for(|state| state.output_ended).await);
+        let _ = self.connection_state.subscribe().wait_for(|state| state.output_ended).await;
     }
 
     pub(super) async fn closed(&self) -> UnavailableReason {
@@ -489,7 +488,7 @@ impl PendingRequests {
                 // Other tasks may wait for the same state.
                 return self.connection_state.send_modify(|state| state.idle = true);
             }
-            drop(state.wait_for(|state| state.idle).await);
+            let _ = state.wait_for(|state| state.idle).await;
         }
     }
 }

@@ -155,8 +155,10 @@ mod tests {
     use super::*;
 
     fn open(slots: &Arc<RequestSlots>, principal: &str, count: usize) -> Vec<RequestSlot> {
-        let open = |_| slots.open(Some(principal.into()), false, false);
-        (0..count).map(open).collect::<Result<_, _>>().unwrap()
+        (0..count)
+            .map(|_| slots.open(Some(principal.into()), false, false))
+            .collect::<Result<_, _>>()
+            .unwrap()
     }
 
     #[test]
@@ -214,7 +216,7 @@ mod tests {
         let slots = Arc::<RequestSlots>::default();
         let _other = slots.open(None, false, true).unwrap();
         for _ in 0..2 * MAX_QUEUED_ELICITATIONS {
-            drop(slots.open(None, true, true).unwrap());
+            let _ = slots.open(None, true, true).unwrap();
         }
         let open: Vec<_> =
             (0..=MAX_QUEUED_ELICITATIONS).map(|_| slots.open(None, true, true)).collect();

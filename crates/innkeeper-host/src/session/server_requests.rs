@@ -227,9 +227,10 @@ impl Drop for OpenRequest {
         if let Some(id) = self.id.take() {
             reject(&self.shared, &id, &CallbackError::internal_error("the callback failed"));
         }
-        let is_other =
-            |(_, cancelled): &(_, Arc<SetOnce<()>>)| !Arc::ptr_eq(cancelled, &self.cancelled);
-        self.shared.server_requests.cancellations().retain(is_other);
+        self.shared
+            .server_requests
+            .cancellations()
+            .retain(|(_, cancelled)| !Arc::ptr_eq(cancelled, &self.cancelled));
         // The server was waiting for the host, so the idle time of its calls starts again.
         self.shared.pending.touch_all();
     }

@@ -62,13 +62,13 @@ const PLAIN_WORDS: [&str; 22] = [
 /// Returns whether the error response to a request, which it names, is plainly about the session of the
 /// request: it has a code for requests that are not processed, and no word about anything else.
 pub(crate) fn plainly_refuses_session(error: &ErrorObject) -> bool {
-    let is_known = |word: &str| {
-        PLAIN_WORDS.contains(&word)
-            || LOST_WORDS.iter().any(|words| words.split(' ').any(|known| known == word))
-    };
     let message = error.message.to_lowercase();
     let mut words = message.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
-    refuses_session(error) && words.all(is_known)
+    refuses_session(error)
+        && words.all(|word| {
+            PLAIN_WORDS.contains(&word)
+                || LOST_WORDS.iter().any(|words| words.split(' ').any(|known| known == word))
+        })
 }
 
 #[cfg(test)]

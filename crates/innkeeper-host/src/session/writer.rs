@@ -163,7 +163,7 @@ impl SessionWriter {
     /// Queues an error response to a request of the server unless the server has stopped reading.
     pub(super) fn respond_error(&self, id: &RequestId, code: i64, message: &str) {
         // Without a session the server needs no response.
-        drop(self.send_best_effort(|queue| envelope::write_error(queue, id, code, message)));
+        let _ = self.send_best_effort(|queue| envelope::write_error(queue, id, code, message));
     }
 
     fn send_best_effort(

@@ -64,11 +64,14 @@ impl AwaitedShutdowns {
 
     /// Waits until a shutdown has an earlier deadline than this deadline.
     pub(crate) async fn earlier_deadline(&self, current: Option<Instant>) {
-        let is_earlier = |awaited: &AwaitedLimits| {
-            awaited.deadline().is_some_and(|earliest| current.is_none_or(|end| earliest < end))
-        };
         // `self` holds the sender, so the wait cannot fail.
-        drop(self.0.subscribe().wait_for(is_earlier).await);
+        let _ = self
+            .0
+            .subscribe()
+            .wait_for(|awaited| {
+                awaited.deadline().is_some_and(|earliest| current.is_none_or(|end| earliest < end))
+            })
+            .await;
     }
 }
 

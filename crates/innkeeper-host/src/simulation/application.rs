@@ -212,7 +212,7 @@ impl Application {
             self.host.kill();
         }
         if ending == HostEnding::AbandonedShutdown {
-            drop(timeout(Duration::from_millis(50), self.host.shutdown()).await);
+            let _ = timeout(Duration::from_millis(50), self.host.shutdown()).await;
         }
         if ending == HostEnding::Drop {
             return;

@@ -57,7 +57,7 @@ impl ServerProcess for SimulatedProcess {
 
     fn wait(&mut self) -> BoxFuture<'_, ExitStatus> {
         Box::pin(async {
-            drop(self.state.wait_for(|state| !matches!(state, ProcessState::Running)).await);
+            let _ = self.state.wait_for(|state| !matches!(state, ProcessState::Running)).await;
             self.exit_status().unwrap_or(ExitStatus::Unknown)
         })
     }
@@ -83,7 +83,7 @@ impl ServerProcess for SimulatedProcess {
 
     fn wait_tree(&mut self) -> BoxFuture<'_, ()> {
         Box::pin(async {
-            drop(self.state.wait_for(|state| matches!(state, ProcessState::TreeExited(_))).await);
+            let _ = self.state.wait_for(|state| matches!(state, ProcessState::TreeExited(_))).await;
         })
     }
 

@@ -441,8 +441,7 @@ fn prompts() -> Value {
 }
 
 fn resources(server: &str) -> Value {
-    let resource = |number| json!({ "uri": format!("sim://{server}/{number}"), "name": "r" });
-    (0..5).map(resource).collect()
+    (0..5).map(|number| json!({ "uri": format!("sim://{server}/{number}"), "name": "r" })).collect()
 }
 
 fn to_line(message: &Value) -> Vec<u8> {

@@ -40,15 +40,20 @@ impl<'n> ConfusableNames<'n> {
     /// Returns the tool of another server with a similar but not equal name.
     pub(crate) fn find(&self, server: &str, tool: &str) -> Option<ServerTool<'n>> {
         let skeleton = visual_skeleton(tool);
-        let looks = |(owner, name): &&ServerTool<'n>| {
-            *owner != server && *name != tool && {
-                let other = visual_skeleton(name);
-                let by_chance =
-                    differ_in_digits_only(tool, name) || is_plural_or_getter_setter(tool, name);
-                skeleton == other || one_edit_apart(&skeleton, &other) && !by_chance
-            }
-        };
-        keys(&skeleton).find_map(|key| self.0.get(&key)?.iter().find(looks).copied())
+        keys(&skeleton).find_map(|key| {
+            self.0
+                .get(&key)?
+                .iter()
+                .find(|(owner, name)| {
+                    *owner != server && *name != tool && {
+                        let other = visual_skeleton(name);
+                        let by_chance = differ_in_digits_only(tool, name)
+                            || is_plural_or_getter_setter(tool, name);
+                        skeleton == other || one_edit_apart(&skeleton, &other) && !by_chance
+                    }
+                })
+                .copied()
+        })
     }
 }
 

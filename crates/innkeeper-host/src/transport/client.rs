@@ -98,8 +98,7 @@ impl ProxySettings {
     /// Returns the host names of the proxies.
     pub(super) fn hosts(&self) -> Vec<String> {
         let proxies = [&self.http, &self.https].into_iter().flatten();
-        let host = |(_, proxy): &(_, String)| parse_proxy(proxy)?.host_str().map(str::to_owned);
-        proxies.filter_map(host).collect()
+        proxies.filter_map(|(_, proxy)| parse_proxy(proxy)?.host_str().map(str::to_owned)).collect()
     }
 }
 

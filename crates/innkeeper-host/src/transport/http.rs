@@ -147,7 +147,7 @@ pub(super) fn cancelled_notification(id: u64) -> Bytes {
     let mut body = Vec::new();
     let params = serde_json::json!({ "requestId": id });
     // Serialization of strings and numbers cannot fail.
-    drop(envelope::write_notification(&mut body, method::CANCELLED, Some(&params)));
+    let _ = envelope::write_notification(&mut body, method::CANCELLED, Some(&params));
     body.truncate(body.trim_ascii_end().len());
     body.into()
 }

@@ -152,7 +152,7 @@ async fn exchange_messages(
                 ));
             }
         }
-        drop(sink.send(Message::Close(None)).await);
+        let _ = sink.send(Message::Close(None)).await;
         None
     };
     let leaving = async {

@@ -68,7 +68,7 @@ async fn resource_usage() -> (usize, usize, u64) {
         }
     };
     // After a timeout, resources that are still in use show up in the comparison.
-    drop(timeout(Duration::from_secs(2), quiet).await);
+    let _ = timeout(Duration::from_secs(2), quiet).await;
     (open_fds(), thread_count(), rss_kib())
 }
 

@@ -78,8 +78,8 @@ async fn a_modern_http_request_repeats_its_name_in_a_header_whatever_the_name_is
     let host = start_host(&test_env, [("a", remote.config_entry())]).await;
     let params = raw(&json!({"taskId": "task 7", "x": 1}));
     // The server knows neither the task nor the tool.
-    drop(host.request("a", "tasks/get", Some(&params), CallOptions::default()).await);
-    drop(host.call_tool("a.tools/call", ()).await);
+    let _ = host.request("a", "tasks/get", Some(&params), CallOptions::default()).await;
+    let _ = host.call_tool("a.tools/call", ()).await;
     let requests = remote.requests();
     for (method, name) in [("tasks/get", "task 7"), ("tools/call", "tools/call")] {
         let request = requests.iter().find(|request| request.rpc_method() == Some(method));

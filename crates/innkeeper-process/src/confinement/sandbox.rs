@@ -93,7 +93,7 @@ pub(super) fn path_problems(spec: &SandboxSpec) -> Vec<UnappliedSetting> {
     let writable = WritableDirs::new(spec);
     let read = read.iter().map(|path| ("sandbox.read", path));
     let paths = read.chain(write.iter().map(|path| ("sandbox.write", path)));
-    let problem = |(key, path): (_, &String)| {
+    paths.filter_map(|(key, path)| {
         let problem = match writable.resolve(&spec.absolute(path)).err()? {
             PathProblem::Missing => format!("`{path}` does not exist"),
             PathProblem::Link(link) => {
@@ -110,8 +110,7 @@ pub(super) fn path_problems(spec: &SandboxSpec) -> Vec<UnappliedSetting> {
             ),
         };
         Some((key, problem))
-    };
-    paths.filter_map(problem).collect()
+    }).collect()
 }
 
 fn prepare_rule(path: &Path, rights: u64, except_root: bool) -> io::Result<PreparedRule> {
@@ -129,9 +128,11 @@ fn compile_filters(writes: bool, network: bool) -> Result<Vec<BpfProgram>, Backe
 
 /// Returns a filter as an array of the kernel's `sock_filter`.
 fn encode_filter(filter: &BpfProgram) -> Vec<u8> {
-    let instruction = |of: &seccompiler::sock_filter| -> [u8; 8] {
-        let ([code, code_end], [a, b, c, d]) = (of.code.to_ne_bytes(), of.k.to_ne_bytes());
-        [code, code_end, of.jt, of.jf, a, b, c, d]
-    };
-    filter.iter().flat_map(instruction).collect()
+    filter
+        .iter()
+        .flat_map(|of| -> [u8; 8] {
+            let ([code, code_end], [a, b, c, d]) = (of.code.to_ne_bytes(), of.k.to_ne_bytes());
+            [code, code_end, of.jt, of.jf, a, b, c, d]
+        })
+        .collect()
 }

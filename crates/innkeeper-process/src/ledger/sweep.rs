@@ -64,7 +64,7 @@ pub(super) fn sweep(dir: &Path, deadline: Instant) -> io::Result<SweepReport> {
             }
         }
         // A concurrent sweep of another host may have removed the file.
-        drop(fs::remove_file(file.path()));
+        let _ = fs::remove_file(file.path());
     }
     Ok(report)
 }

@@ -165,13 +165,13 @@ fn a_process_that_only_has_the_id_of_a_recorded_one_is_not_killed() {
 
     let earlier = HostHeader { boot_id: "earlier-start".to_owned(), ..header.clone() };
     let file = write_dead_host_file(dir.path(), &earlier, &[noted(ProcessKind::Server, start)]);
-    drop(Ledger::open(dir.path()).unwrap());
+    let _ = Ledger::open(dir.path()).unwrap();
     assert!(!file.exists());
     assert_eq!(other.try_wait().unwrap(), None);
 
     let elsewhere = HostHeader { pid_namespace: "pid:[1]".to_owned(), ..header };
     let file = write_dead_host_file(dir.path(), &elsewhere, &[noted(ProcessKind::Server, start)]);
-    drop(Ledger::open(dir.path()).unwrap());
+    let _ = Ledger::open(dir.path()).unwrap();
     assert!(file.exists());
     assert_eq!(other.try_wait().unwrap(), None);
     other.kill().unwrap();

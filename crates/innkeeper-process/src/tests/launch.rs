@@ -340,7 +340,7 @@ async fn a_start_that_is_cancelled_leaves_nothing() {
     let (launch, supervisor) = (tag.script("sleep 600"), shim());
     for micros in (0..4000).step_by(250) {
         let limit = Duration::from_micros(micros);
-        drop(tokio::time::timeout(limit, spawn(&launch, &supervisor, None)).await);
+        let _ = tokio::time::timeout(limit, spawn(&launch, &supervisor, None)).await;
     }
     tag.wait_for_count(0);
 }

@@ -140,8 +140,8 @@ impl LostHost {
 
 impl Drop for LostHost {
     fn drop(&mut self) {
-        drop(self.process.kill());
-        drop(self.process.wait());
+        let _ = self.process.kill();
+        let _ = self.process.wait();
     }
 }
 

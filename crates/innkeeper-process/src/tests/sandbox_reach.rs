@@ -112,7 +112,7 @@ impl Outside {
         // System calls with more arguments than values need numbers, not texts.
         let script = script.replace("@_[1..$#_]", "map { /^-?\\d+$/ ? $_ + 0 : $_ } @_[1..$#_]");
         // An earlier run without a sandbox may have made the node.
-        drop(std::fs::remove_file(self.dir.path().join("inside/node")));
+        let _ = std::fs::remove_file(self.dir.path().join("inside/node"));
         let tag = ProcessTag::new();
         let mut launch = tag.program("/usr/bin/perl", &["-e", &script]);
         launch.cwd = Some(self.dir.path().to_owned());
@@ -133,8 +133,8 @@ type Errors = BTreeMap<String, i32>;
 
 impl Drop for Outside {
     fn drop(&mut self) {
-        drop(self.victim.kill());
-        drop(self.victim.wait());
+        let _ = self.victim.kill();
+        let _ = self.victim.wait();
     }
 }
 
@@ -347,7 +347,7 @@ async fn usual_programs_work_on_the_writable_paths_of_a_sandbox() {
         let (_process, mut pipes) = spawn(&launch, &supervisor, None).await.unwrap();
         let mut errors = String::new();
         let output = read_output(&mut pipes).await;
-        drop(pipes.stderr.read_to_string(&mut errors).await);
+        let _ = pipes.stderr.read_to_string(&mut errors).await;
         assert_eq!(output, "a b c d t.tar ", "user {user:?}: {errors}");
     }
 }

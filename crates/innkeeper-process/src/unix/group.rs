@@ -108,7 +108,7 @@ fn wait_and_reap(
     state_sender.send_replace(GroupState::Exited(exit));
     leader.signal(Signal::KILL);
     leader.forget();
-    drop(child.wait());
+    let _ = child.wait();
     reap_adopted_members(group);
     for _ in 0..MAX_POLLS {
         if group.is_none_or(is_group_empty) {
@@ -177,7 +177,7 @@ impl GroupProcess {
 
     pub(super) async fn wait_tree(&mut self) {
         // If the sender is dropped with its thread, the wait ends as well.
-        drop(self.state.wait_for(|state| matches!(state, GroupState::Gone(_))).await);
+        let _ = self.state.wait_for(|state| matches!(state, GroupState::Gone(_))).await;
     }
 }
 

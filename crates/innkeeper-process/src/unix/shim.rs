@@ -152,7 +152,7 @@ impl ShimChild {
                     sweep_deadline(),
                 );
             }
-            drop(child.wait());
+            let _ = child.wait();
             drop(entries);
         })
     }
@@ -185,7 +185,7 @@ fn terminate_unverified(child: &mut Child) -> Option<std::process::ExitStatus> {
         }
         std::thread::sleep(POLL_INTERVAL);
     }
-    drop(child.kill());
+    let _ = child.kill();
     None
 }
 
@@ -193,7 +193,7 @@ impl Drop for ShimChild {
     fn drop(&mut self) {
         self.control.close();
         self.wake();
-        drop(self.reap());
+        let _ = self.reap();
     }
 }
 

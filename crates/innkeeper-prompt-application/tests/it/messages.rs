@@ -311,7 +311,7 @@ async fn a_blocked_tool_is_not_offered_and_its_call_is_not_executed() {
     let mut config = McpHostConfig { retry_delay_ms: 0, ..McpHostConfig::default() };
     config.safety_constraints.blocked_tool_patterns = vec!["read".to_owned()];
     let (mut host, tool) = host(&model, config);
-    drop(host.process_message("Read a.").await);
+    let _ = host.process_message("Read a.").await;
     assert_eq!(*tool.0.lock().unwrap(), Vec::<Value>::new());
     let system = &model.requests()[0].1.system;
     assert!(!system.contains("Reads a file."), "{system}");

@@ -106,15 +106,17 @@ impl ParamHeaders {
     /// An argument has no header if it is missing or `null`, or if it is an object or an array
     /// despite its declared type.
     pub fn for_arguments(&self, arguments: &RawValue) -> Vec<(String, String)> {
-        let header = |param: &ParamHeader| {
-            let value = param
-                .path
-                .iter()
-                .try_fold(arguments.get(), |object, key| skim::member(object, key))?;
-            let value = encode_value(&header_value(value)?).into_owned();
-            Some((format!("{PARAM_PREFIX}{}", param.name), value))
-        };
-        self.params.iter().filter_map(header).collect()
+        self.params
+            .iter()
+            .filter_map(|param| {
+                let value = param
+                    .path
+                    .iter()
+                    .try_fold(arguments.get(), |object, key| skim::member(object, key))?;
+                let value = encode_value(&header_value(value)?).into_owned();
+                Some((format!("{PARAM_PREFIX}{}", param.name), value))
+            })
+            .collect()
     }
 }
 

@@ -139,8 +139,10 @@ impl ParamHeaders {
             let mut path = vec!["arguments"];
             path.extend(param.path.iter().map(String::as_str));
             let raw = value_at(&name, params, &path)?;
-            let is_sent = |raw: &&str| !raw.starts_with(['{', '[', 'n']);
-            match (header(&name), raw.filter(is_sent).map(BodyValue::from_raw)) {
+            match (
+                header(&name),
+                raw.filter(|raw| !raw.starts_with(['{', '[', 'n'])).map(BodyValue::from_raw),
+            ) {
                 (None, None) => {}
                 (None, Some(body)) => return Err(missing(&name, &body.text)),
                 (Some(value), Some(body)) => body.check(&name, value)?,

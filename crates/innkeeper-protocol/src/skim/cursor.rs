@@ -108,9 +108,10 @@ impl<'a> Cursor<'a> {
 
     fn skip_scalar(&mut self) {
         let rest = &self.text.as_bytes()[self.at..];
-        let is_delimiter =
-            |byte: &u8| matches!(byte, b',' | b']' | b'}' | b' ' | b'\n' | b'\r' | b'\t');
-        self.at += rest.iter().position(is_delimiter).unwrap_or(rest.len());
+        self.at += rest
+            .iter()
+            .position(|byte| matches!(byte, b',' | b']' | b'}' | b' ' | b'\n' | b'\r' | b'\t'))
+            .unwrap_or(rest.len());
     }
 
     fn eat(&mut self, byte: u8) -> bool {

@@ -103,10 +103,9 @@ impl<'a, const N: usize> ObjectView<'a, N> {
 
     /// Returns the raw text of a string or a number; a present member of another type is an error.
     pub(crate) fn optional_token(&self, name: &'static str) -> Result<Option<&'a str>, ViewError> {
-        let is_token = |first| matches!(first, '"' | '-' | '0'..='9');
         let raw = self.get(name);
         match raw {
-            Some(raw) if !raw.starts_with(is_token) => {
+            Some(raw) if !raw.starts_with(|first| matches!(first, '"' | '-' | '0'..='9')) => {
                 Err(self.unexpected_type(name, "a string or a number"))
             }
             _ => Ok(raw),

@@ -45,13 +45,13 @@ impl SeededRng {
 }
 
 fn parse_as_every_view(result: &RawValue) {
-    drop(check_tool_result(result));
-    drop(check_prompt_result(result));
-    drop(check_read_result(result));
-    drop(ToolResult::from_raw(result));
-    drop(InitializeResult::from_raw(result));
+    let _ = check_tool_result(result);
+    let _ = check_prompt_result(result);
+    let _ = check_read_result(result);
+    let _ = ToolResult::from_raw(result);
+    let _ = InitializeResult::from_raw(result);
     for item in Page::from_raw(result, "tools").unwrap_or_default().items {
-        drop(Tool::from_raw(&item));
+        let _ = Tool::from_raw(&item);
     }
 }
 
@@ -59,7 +59,7 @@ fn parse_views(incoming: &Incoming<'_>) {
     match incoming {
         Incoming::Response { outcome: Ok(result), .. } => parse_as_every_view(result),
         Incoming::Notification { params: Some(params), .. } => {
-            drop(ProgressNotification::from_raw(params));
+            let _ = ProgressNotification::from_raw(params);
             parse_as_every_view(params);
         }
         _ => {}

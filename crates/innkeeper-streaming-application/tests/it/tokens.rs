@@ -51,7 +51,7 @@ async fn read(integration: &McpChatIntegration, chunks: &[&str]) -> (String, Str
     while let Some(tool) = handle.tool_stream.recv().await {
         tools.push(tool.tool_name);
     }
-    drop(handle.results_as_message().await);
+    let _ = handle.results_as_message().await;
     (narrative, hidden, tools)
 }
 

@@ -50,7 +50,7 @@ pub(super) fn read_stdin(switches: &Switches) -> (SyncSender<InputEvent>, Receiv
                 park_forever();
             }
         }
-        drop(sender.send(InputEvent::End));
+        let _ = sender.send(InputEvent::End);
     });
     (stdin_sender, receiver)
 }
@@ -66,7 +66,7 @@ pub(super) fn watch_sigterm(recorder: JournalWriter, ignore: bool) -> io::Result
         while reader.read_exact(&mut byte).is_ok() {
             recorder.record_event("signal", &json!({"signal": SIGTERM, "ignored": ignore}));
             if !ignore {
-                drop(signal_hook::low_level::emulate_default_handler(SIGTERM));
+                let _ = signal_hook::low_level::emulate_default_handler(SIGTERM);
             }
         }
     });

@@ -113,7 +113,7 @@ async fn send_chunks(sender: Sender<io::Result<Bytes>>, chunks: Vec<Bytes>, endi
             tokio::time::sleep(FLUSH_DELAY).await;
             let error = io::Error::other("scripted disconnect");
             // The client may have closed the connection already.
-            drop(sender.send(Err(error)).await);
+            let _ = sender.send(Err(error)).await;
         }
         BodyEnding::StallAfter(_) | BodyEnding::NeverRespond => sender.closed().await,
     }

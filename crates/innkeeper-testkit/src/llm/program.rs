@@ -103,7 +103,7 @@ fn watch_end_of_input() -> Receiver<()> {
     let (sender, receiver) = channel();
     std::thread::spawn(move || {
         // A read error also counts as the end of the input.
-        drop(io::copy(&mut io::stdin().lock(), &mut io::sink()));
+        let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
         let _ = sender.send(());
     });
     receiver

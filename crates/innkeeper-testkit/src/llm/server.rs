@@ -106,7 +106,7 @@ async fn accept_connections(served: Arc<ServerState>, listener: TcpListener) {
         match listener.accept().await {
             Ok((stream, _)) => {
                 // Small chunks leave at once; a failure of the option does no harm.
-                drop(stream.set_nodelay(true));
+                let _ = stream.set_nodelay(true);
                 served.tasks.spawn(serve_connection(Arc::clone(&served), stream));
             }
             // For example too many open descriptors; the next accept may succeed.
@@ -118,7 +118,7 @@ async fn accept_connections(served: Arc<ServerState>, listener: TcpListener) {
 async fn serve_connection(served: Arc<ServerState>, stream: TcpStream) {
     let service = service_fn(|request| respond(&served, request));
     // A disconnect by the client or by the script is not an error.
-    drop(http1::Builder::new().serve_connection(TokioIo::new(stream), service).await);
+    let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
 }
 
 async fn respond(

@@ -113,7 +113,7 @@ impl BodyWriter {
     pub(super) async fn finish(mut self) {
         if let Some(gzip) = self.gzip.take() {
             // The client may have stopped reading.
-            drop(self.body.send(Bytes::from(gzip.finish())).await);
+            let _ = self.body.send(Bytes::from(gzip.finish())).await;
         }
     }
 

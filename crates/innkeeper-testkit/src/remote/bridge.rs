@@ -69,7 +69,7 @@ impl Bridge {
     /// Sends a message to the fixture server; waits while the server does not read.
     pub(super) async fn send(&self, message: Bytes) {
         // An exited server loses the message, as over any connection.
-        drop(self.input.send(message).await);
+        let _ = self.input.send(message).await;
     }
 
     /// Registers a request before it is sent; its response arrives on a separate stream.
@@ -100,7 +100,7 @@ impl Bridge {
         if let Some(group) = group {
             // An exited process that is not reaped cannot be killed.
             let _ = kill_process_group(group, Signal::KILL);
-            drop(child.start_kill());
+            let _ = child.start_kill();
         }
     }
 
@@ -166,7 +166,7 @@ impl Drop for OpenRequest {
             let method = "notifications/cancelled";
             let text = json!({"jsonrpc": "2.0", "method": method, "params": params}).to_string();
             // A server that does not read would not read the notification either.
-            drop(input.try_send(Bytes::from(text)));
+            let _ = input.try_send(Bytes::from(text));
         }
     }
 }
@@ -199,7 +199,7 @@ async fn read_lines(stdout: ChildStdout, routes: Arc<Mutex<Routes>>) {
         let routed = lock(&routes).route(Bytes::from(line));
         if let Some((to, out)) = routed {
             // A stream that closed in the meantime loses the message.
-            drop(to.send(out).await);
+            let _ = to.send(out).await;
         }
     }
     lock(&routes).end();

@@ -72,7 +72,7 @@ impl Listener {
             let accepted = match &self {
                 Self::Tcp(listener, _) => listener.accept().await.map(|(stream, _)| {
                     // Small events leave at once; a failure of the option does no harm.
-                    drop(stream.set_nodelay(true));
+                    let _ = stream.set_nodelay(true);
                     served.tasks().spawn(serve_connection(Arc::clone(&served), stream));
                 }),
                 Self::Unix(listener, _) => listener.accept().await.map(|(stream, _)| {
@@ -96,7 +96,7 @@ trait ResettableStream: AsyncRead + AsyncWrite + Unpin + Send + 'static {
 impl ResettableStream for TcpStream {
     fn reset(self) {
         // If the option fails, the connection is closed without a reset.
-        drop(self.set_zero_linger());
+        let _ = self.set_zero_linger();
     }
 }
 

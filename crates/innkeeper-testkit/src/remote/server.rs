@@ -225,7 +225,7 @@ impl ServerState {
         }
         if let Some(path) = &self.config.socket {
             // The test may have removed the socket already.
-            drop(std::fs::remove_file(path));
+            let _ = std::fs::remove_file(path);
         }
     }
 

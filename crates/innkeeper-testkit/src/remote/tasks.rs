@@ -21,7 +21,7 @@ impl ServerTasks {
         let mut state = self.state();
         while state.set.try_join_next().is_some() {}
         if !state.stopped {
-            drop(state.set.spawn(future));
+            let _ = state.set.spawn(future);
         }
     }
 

@@ -104,7 +104,7 @@ async fn serve_socket(served: &ServerState, session: &McpSession, upgrade: OnUpg
         };
         if done {
             // The close frame of the reply is still unsent.
-            drop(socket.flush().await);
+            let _ = socket.flush().await;
             return;
         }
     }

@@ -12,7 +12,7 @@ fn a_journal_has_the_life_and_the_messages_of_a_server_in_order() {
     let mut client = StdioClient::start_legacy(&fixture("a").journal(&path).switch("--ask-roots"));
     let server_request = client.call(5, "echo", &json!({"message": "x"}));
     client.send(&json!({"jsonrpc": "2.0", "id": server_request["id"], "result": {"roots": []}}));
-    drop(client.next_message());
+    let _ = client.next_message();
     let pid = client.child.id();
     assert_eq!(client.close_and_wait(), Some(0));
     let journal = Journal::read(&path);
@@ -55,7 +55,7 @@ fn a_received_message_that_violates_the_schema_of_the_specification_fails_the_te
     let mut client = StdioClient::start_legacy(&fixture("a").journal(&path));
     client.send(&json!({"jsonrpc": "1.0", "id": 5, "method": "ping"}));
     assert_eq!(client.close_and_wait(), Some(0));
-    drop(Journal::read(&path));
+    let _ = Journal::read(&path);
 }
 
 #[test]

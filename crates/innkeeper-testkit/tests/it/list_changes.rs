@@ -26,7 +26,7 @@ fn prompts_and_resources_change_too() {
     for list_name in ["prompts", "resources"] {
         let notification = client.call(1, "grow", &json!({"what": list_name}));
         assert_eq!(notification["method"], format!("notifications/{list_name}/list_changed"));
-        drop(client.next_message());
+        let _ = client.next_message();
         let list = client.request(2, &format!("{list_name}/list"), &json!({}));
         assert_eq!(list["result"][list_name].as_array().unwrap().len(), 3);
     }
@@ -88,7 +88,7 @@ fn a_legacy_client_is_notified_of_the_resources_it_subscribed_to() {
     let mut client = StdioClient::start_legacy(&fixture("a").switch("--touch"));
     let touch = json!({"uri": "fx://shared"});
     assert_eq!(client.call(1, "touch", &touch)["id"], 1);
-    drop(client.request(2, "resources/subscribe", &touch));
+    let _ = client.request(2, "resources/subscribe", &touch);
     assert_eq!(client.call(3, "touch", &touch)["method"], "notifications/resources/updated");
 }
 

@@ -92,7 +92,7 @@ async fn a_dropped_server_leaves_no_process_and_no_listener() {
     let tag = ProcessTag::new();
     let fixture = fixture("a").process_tag(&tag).switch("--grandchild").switch("--ignore-eof");
     let remote = RemoteServer::for_fixture(fixture).start().await;
-    drop(streamable::SessionClient::start_session(&remote).await);
+    let _ = streamable::SessionClient::start_session(&remote).await;
     let origin = remote.origin().to_owned();
     assert_eq!(remote.pids().len(), 1);
     drop(remote);
@@ -121,5 +121,5 @@ async fn a_stopped_server_has_reaped_its_children_and_left_no_task() {
 #[should_panic(expected = "is not supported by")]
 async fn a_fault_of_another_transport_fails_where_the_server_is_started() {
     let fault = Fault::binary_frame();
-    drop(RemoteServer::for_fixture(fixture("a")).fault(fault).start().await);
+    let _ = RemoteServer::for_fixture(fixture("a")).fault(fault).start().await;
 }

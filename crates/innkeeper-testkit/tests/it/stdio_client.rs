@@ -141,8 +141,8 @@ impl StdioClient {
 
 impl Drop for StdioClient {
     fn drop(&mut self) {
-        drop(self.child.kill());
-        drop(self.child.wait());
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 

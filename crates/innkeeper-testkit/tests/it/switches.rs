@@ -44,7 +44,7 @@ fn the_help_names_every_switch_given_to_a_fixture() {
 #[test]
 #[should_panic(expected = "innkeeper-fixture-server has no switch `--slwo`")]
 fn a_misspelt_switch_fails_where_the_fixture_is_made() {
-    drop(fixture("a").with("--slwo", 5));
+    let _ = fixture("a").with("--slwo", 5);
 }
 
 /// Proves: TR7.3

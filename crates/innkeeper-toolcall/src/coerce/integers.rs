@@ -41,13 +41,16 @@ impl<'s> Coercion<'s> {
         }
         match json {
             Json::Number(text) => {
-                let is_integer = |schema: &&'s Value| {
-                    let types = self.root.allowed_types(schema, 0, &mut self.remaining_visits);
-                    types.is_some_and(|types| {
-                        types.contains(TypeSet::INTEGER) && !types.contains(TypeSet::NUMBER)
+                let integer = schemas
+                    .iter()
+                    .any(|schema| {
+                        let types = self.root.allowed_types(schema, 0, &mut self.remaining_visits);
+                        types.is_some_and(|types| {
+                            types.contains(TypeSet::INTEGER) && !types.contains(TypeSet::NUMBER)
+                        })
                     })
-                };
-                let integer = schemas.iter().any(is_integer).then(|| to_integer(text)).flatten()?;
+                    .then(|| to_integer(text))
+                    .flatten()?;
                 let kind = CoercionKind::FractionToInteger;
                 applied.push(Repair::Coercion { pointer: location.pointer.clone(), kind });
                 Some(Json::Number(integer))

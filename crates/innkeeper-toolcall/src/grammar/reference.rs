@@ -60,17 +60,19 @@ pub(super) fn merge(
 
 /// Whether one schema restricts properties that only the other schema lists.
 fn constrains_unlisted(schema: &Map<String, Value>, other: &Map<String, Value>) -> bool {
-    let is_listed = |name: &String| {
-        schema
-            .get("properties")
-            .and_then(Value::as_object)
-            .is_some_and(|properties| properties.contains_key(name))
-    };
     let constrains = schema
         .get("additionalProperties")
         .is_some_and(|additional| *additional != Value::Bool(true));
     let others = other.get("properties").and_then(Value::as_object);
-    constrains && others.is_some_and(|properties| !properties.keys().all(is_listed))
+    constrains
+        && others.is_some_and(|properties| {
+            !properties.keys().all(|name| {
+                schema
+                    .get("properties")
+                    .and_then(Value::as_object)
+                    .is_some_and(|properties| properties.contains_key(name))
+            })
+        })
 }
 
 #[cfg(test)]

@@ -436,8 +436,9 @@ impl Lexer for Gemma {
         let GemmaTokens { call_start, quote, close } = self.tokens;
         let is_regular = |range: &Range<usize>| {
             let value = text.get(range.clone()).unwrap_or_default();
-            let occurs = |token: &str| memmem::find(value.as_bytes(), token.as_bytes()).is_some();
-            ![call_start, quote, close].into_iter().any(occurs)
+            ![call_start, quote, close]
+                .into_iter()
+                .any(|token| memmem::find(value.as_bytes(), token.as_bytes()).is_some())
         };
         let is_regular = self.is_closed && self.strings.iter().all(is_regular);
         Some(RawEnd { closers: vec![quote.to_owned(), close.to_owned()], is_regular })

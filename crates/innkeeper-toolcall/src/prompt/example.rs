@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Number, Value, json};
 
-use crate::{ModelFamily, Tool, Tools, sanitize};
+use crate::{ModelFamily, Tools, sanitize};
 
 /// Maximum depth of the schema; deeper values are `null`.
 const MAX_DEPTH: usize = 8;
@@ -20,13 +20,15 @@ const MAX_STRING_CHARS: u64 = 64;
 /// Returns a call in the family's form: of the first tool with required arguments, else of the
 /// first tool. Deterministic.
 pub(super) fn example_call(family: ModelFamily, tools: &Tools) -> Option<String> {
-    let has_required = |tool: &&Tool| {
-        tool.input_schema
-            .get("required")
-            .and_then(Value::as_array)
-            .is_some_and(|required| !required.is_empty())
-    };
-    let tool = tools.iter().find(has_required).or_else(|| tools.iter().next())?;
+    let tool = tools
+        .iter()
+        .find(|tool| {
+            tool.input_schema
+                .get("required")
+                .and_then(Value::as_array)
+                .is_some_and(|required| !required.is_empty())
+        })
+        .or_else(|| tools.iter().next())?;
     let arguments =
         ExampleBuilder::new(&tool.input_schema).value_for(&tool.input_schema, "", MAX_DEPTH);
     let arguments = if arguments.is_object() { arguments } else { json!({}) };
@@ -170,6 +172,7 @@ fn example_string(schema: &Value, name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Tool;
 
     fn tools_with_schema(schema: Value) -> Tools {
         [Tool::new("a", "", json!({"type": "object"})), Tool::new("b", "", schema)]

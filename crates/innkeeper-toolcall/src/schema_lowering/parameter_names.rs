@@ -179,8 +179,8 @@ impl<'t> Restorer<'t> {
         let restored = members.iter().map(|(name, value)| {
             let member = declared.get(name.as_str());
             let original_name = member.map(|member| member.original_name);
-            let is_free = |original: &&str| !written_names.contains(original);
-            let restored_name = original_name.filter(is_free).unwrap_or(name);
+            let restored_name =
+                original_name.filter(|original| !written_names.contains(original)).unwrap_or(name);
             let mut inside = member.map(|member| member.schemas.clone()).unwrap_or_default();
             inside.extend(&others);
             Some((restored_name.to_owned(), self.restore_value(inside, value)?))

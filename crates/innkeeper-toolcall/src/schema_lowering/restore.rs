@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::node::{AdditionalProperties, Property, RefTarget, SchemaNode, SchemaTree};
+use super::node::{AdditionalProperties, RefTarget, SchemaNode, SchemaTree};
 use super::type_set::TypeSet;
 use crate::Json;
 
@@ -80,17 +80,15 @@ impl<'a> Restorer<'a> {
         match value {
             Json::Object(members) => {
                 let properties = &node.members.properties;
-                let fits = |property: &'a Property| match value.get(&property.name) {
-                    Some(Json::Null) if property.absent_as_null => true,
-                    Some(inside) => self.accepts(&property.node, inside, levels),
-                    None => !property.required,
-                };
                 let is_declared =
                     |name: &String| properties.iter().any(|declared| declared.name == *name);
                 let closed =
                     matches!(node.members.additional_properties, AdditionalProperties::Closed);
-                properties.iter().all(fits)
-                    && (!closed || members.iter().all(|(name, _)| is_declared(name)))
+                properties.iter().all(|property| match value.get(&property.name) {
+                    Some(Json::Null) if property.absent_as_null => true,
+                    Some(inside) => self.accepts(&property.node, inside, levels),
+                    None => !property.required,
+                }) && (!closed || members.iter().all(|(name, _)| is_declared(name)))
             }
             Json::Array(items) => {
                 let inside = node.array_items.items.as_deref();

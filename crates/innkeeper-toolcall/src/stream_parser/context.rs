@@ -116,8 +116,9 @@ impl TextContext {
             None | Some(b'\n') => true,
             Some(byte) if byte.is_ascii_graphic() => false,
             Some(_) => self.line(fresh).into_iter().all(|part| {
-                let is_block_mark = |mark: char| BLOCK_MARKS.contains(mark);
-                is_blank(&String::from_utf8_lossy(part).replace(is_block_mark, " "))
+                is_blank(
+                    &String::from_utf8_lossy(part).replace(|mark| BLOCK_MARKS.contains(mark), " "),
+                )
             }),
         }
     }

@@ -99,13 +99,14 @@ fn decode_word(word: &str) -> Option<Vec<u8>> {
 
 /// Removes numbers and signs at the starts of lines; `None` if there are none.
 pub(super) fn without_line_prefixes(text: &str) -> Option<String> {
-    let is_prefix = |letter: char| {
-        letter.is_ascii_digit() || letter.is_whitespace() || ">#|:*/\u{2192}+-".contains(letter)
-    };
     if !text.contains('\n') {
         return None;
     }
-    let lines = text.lines().map(|line| line.trim_start_matches(is_prefix));
+    let lines = text.lines().map(|line| {
+        line.trim_start_matches(|letter: char| {
+            letter.is_ascii_digit() || letter.is_whitespace() || ">#|:*/\u{2192}+-".contains(letter)
+        })
+    });
     let plain = lines.collect::<Vec<_>>().join("\n");
     (plain.len() < text.len()).then_some(plain)
 }

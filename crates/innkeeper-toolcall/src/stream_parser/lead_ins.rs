@@ -85,11 +85,13 @@ impl LeadIns {
         if self.bits(fresh) & self.complete == 0 {
             return 0;
         }
-        let belongs = |(text, start): &&(&str, &str)| {
-            ends_with(fresh, text.as_bytes(), before)
-                && (rest.starts_with(start) || start.starts_with(rest))
-        };
-        self.texts.iter().find(belongs).map_or(0, |(text, _)| text.len())
+        self.texts
+            .iter()
+            .find(|(text, start)| {
+                ends_with(fresh, text.as_bytes(), before)
+                    && (rest.starts_with(start) || start.starts_with(rest))
+            })
+            .map_or(0, |(text, _)| text.len())
     }
 }
 

@@ -32,8 +32,8 @@ pub(super) fn write_reference_text(file: &Path, case: &ParserCase) -> TaskResult
     if !matches!(case.shape, TextShape::Hermes | TextShape::Xml) {
         return Ok(false);
     }
-    let problem = |error| format!("`{}`: {error}", relative_path(file));
-    fs::write(file, build_text(case.shape, 64 << 10)).map_err(problem)?;
+    fs::write(file, build_text(case.shape, 64 << 10))
+        .map_err(|error| format!("`{}`: {error}", relative_path(file)))?;
     Ok(true)
 }
 

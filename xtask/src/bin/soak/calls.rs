@@ -38,7 +38,7 @@ pub(crate) fn run(count: u64) -> Result<(), String> {
     let dir = std::env::temp_dir().join(format!("innkeeper-soak-{}", std::process::id()));
     std::fs::create_dir_all(&dir).map_err(|error| format!("`{}`: {error}", dir.display()))?;
     let outcome = run_in_dir(&dir, count);
-    drop(std::fs::remove_dir_all(&dir));
+    let _ = std::fs::remove_dir_all(&dir);
     outcome
 }
 

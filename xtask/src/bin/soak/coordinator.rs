@@ -88,13 +88,12 @@ impl Coordinator {
 
     /// Runs one cycle and records the leftovers.
     pub(crate) fn run_cycle(&mut self, cycle: usize) -> Result<(), String> {
-        let wrong = |problem| format!("cycle {cycle}: {problem}");
         match CycleKind::for_cycle(cycle) {
             CycleKind::Normal => self.run_normal(),
             CycleKind::ServerKilled(server) => self.run_server_kill(SERVER_NAMES[server]),
             CycleKind::HostKilled => self.run_host_kill(SERVER_NAMES[cycle % SERVER_NAMES.len()]),
         }
-        .map_err(wrong)
+        .map_err(|problem| format!("cycle {cycle}: {problem}"))
     }
 
     fn run_normal(&mut self) -> Result<(), String> {

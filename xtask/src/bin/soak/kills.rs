@@ -40,17 +40,18 @@ pub(crate) fn run(count: usize) -> Result<(), String> {
     let dir = std::env::temp_dir().join(format!("innkeeper-soak-{}", std::process::id()));
     let (next, start) = (AtomicUsize::new(0), now());
     let worked: Vec<Result<KillWorker, String>> = thread::scope(|scope| {
-        let run_worker = |number: usize| {
-            let (dir, next) = (dir.join(number.to_string()), &next);
-            scope.spawn(move || KillWorker::run(dir, next, count))
-        };
-        let workers: Vec<_> = (0..CONCURRENT_HOSTS).map(run_worker).collect();
-        let join = |worker: thread::ScopedJoinHandle<'_, _>| {
-            worker.join().unwrap_or_else(|_| Err("a worker panicked".to_owned()))
-        };
-        workers.into_iter().map(join).collect()
+        let workers: Vec<_> = (0..CONCURRENT_HOSTS)
+            .map(|number| {
+                let (dir, next) = (dir.join(number.to_string()), &next);
+                scope.spawn(move || KillWorker::run(dir, next, count))
+            })
+            .collect();
+        workers
+            .into_iter()
+            .map(|worker| worker.join().unwrap_or_else(|_| Err("a worker panicked".to_owned())))
+            .collect()
     });
-    drop(std::fs::remove_dir_all(&dir));
+    let _ = std::fs::remove_dir_all(&dir);
     let (mut times, mut problems, mut processes) = (TerminationTimes::default(), Vec::new(), 0);
     for worker in worked {
         let worker = worker?;
@@ -92,10 +93,9 @@ impl KillWorker {
             }
             let (tree, termination) = process_tree::tree_and_termination(number);
             let ended = worker.terminate_tree(tree, termination);
-            let wrong = |error| {
+            ended.map_err(|error| {
                 format!("{number}, {:?} by {termination:?}: {error}", ProcessTree::from_index(tree))
-            };
-            ended.map_err(wrong)?;
+            })?;
             if (number + 1).is_multiple_of(1000) {
                 print_line(&format!("{} of {count} trees", number + 1));
             }

@@ -64,17 +64,18 @@ pub(crate) fn run(count: usize) -> Result<(), String> {
     let dir = std::env::temp_dir().join(format!("innkeeper-lost-{}", std::process::id()));
     let (next, start) = (AtomicUsize::new(0), now());
     let worked: Vec<Result<Results, String>> = thread::scope(|scope| {
-        let run_worker = |number: usize| {
-            let (ledger, next) = (dir.join(number.to_string()), &next);
-            scope.spawn(move || run_rounds(&ledger, next, count))
-        };
-        let workers: Vec<_> = (0..CONCURRENT_HOSTS).map(run_worker).collect();
-        let join = |worker: thread::ScopedJoinHandle<'_, _>| {
-            worker.join().unwrap_or_else(|_| Err("a worker panicked".to_owned()))
-        };
-        workers.into_iter().map(join).collect()
+        let workers: Vec<_> = (0..CONCURRENT_HOSTS)
+            .map(|number| {
+                let (ledger, next) = (dir.join(number.to_string()), &next);
+                scope.spawn(move || run_rounds(&ledger, next, count))
+            })
+            .collect();
+        workers
+            .into_iter()
+            .map(|worker| worker.join().unwrap_or_else(|_| Err("a worker panicked".to_owned())))
+            .collect()
     });
-    drop(std::fs::remove_dir_all(&dir));
+    let _ = std::fs::remove_dir_all(&dir);
     let mut total = Results::new();
     for results in worked {
         for (victims, counts) in results? {
@@ -233,12 +234,13 @@ impl Round {
 
 /// Returns the supervisors of the processes with the tag.
 fn supervisors(tag: &ProcessTag) -> Vec<Pid> {
-    let is_shim = |pid: &u32| {
-        let name = std::fs::read_to_string(format!("/proc/{pid}/comm"));
-        name.is_ok_and(|name| name.trim() == "innkeeper-shim")
-    };
     let parents = tagged_processes(tag).into_iter().map(|process| process.parent_pid);
-    let shims: std::collections::BTreeSet<u32> = parents.filter(is_shim).collect();
+    let shims: std::collections::BTreeSet<u32> = parents
+        .filter(|pid| {
+            let name = std::fs::read_to_string(format!("/proc/{pid}/comm"));
+            name.is_ok_and(|name| name.trim() == "innkeeper-shim")
+        })
+        .collect();
     shims.into_iter().filter_map(|pid| Pid::from_raw(pid.try_into().ok()?)).collect()
 }
 

@@ -66,7 +66,7 @@ pub(crate) fn run(numbers: &[usize]) -> Result<(), String> {
     let args = NeighbourArgs { rounds, calls, threads, faults };
     let outcome =
         hostile_tool_lists::write_tool_lists(&dir).and_then(|()| args.run_scenarios(&dir));
-    drop(std::fs::remove_dir_all(&dir));
+    let _ = std::fs::remove_dir_all(&dir);
     outcome
 }
 
@@ -102,10 +102,9 @@ impl NeighbourArgs<'_> {
                 healthy_entry,
                 faulty_entry,
             };
-            let problem = |error| {
+            let [here, remote_ratio] = row.measure(&runtime, &mut elsewhere).map_err(|error| {
                 format!("fault {}, {}: {error}", fault_scenario.number, describe(fault_scenario))
-            };
-            let [here, remote_ratio] = row.measure(&runtime, &mut elsewhere).map_err(problem)?;
+            })?;
             for remote in [well, remote].into_iter().flatten() {
                 remote.close()?;
             }
@@ -184,9 +183,21 @@ impl ScenarioRun<'_> {
                 measure_calls(runtime, &host, self.args.calls * self.scenario.call_multiplier)?;
             elsewhere.send_line("end")?;
             elsewhere.expect_line("ended")?;
-            let last =
-                || self.measure_round(runtime, &mut injector, self.scenario, &self.faulty_entry);
-            percentiles.push([before, here.map_or_else(last, Ok)?, remote_times]);
+            percentiles.push([
+                before,
+                here.map_or_else(
+                    || {
+                        self.measure_round(
+                            runtime,
+                            &mut injector,
+                            self.scenario,
+                            &self.faulty_entry,
+                        )
+                    },
+                    Ok,
+                )?,
+                remote_times,
+            ]);
             times += injector.use_count() - uses;
         }
         runtime.block_on(host.shutdown());

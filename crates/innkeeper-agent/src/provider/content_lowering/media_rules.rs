@@ -141,8 +141,9 @@ fn detected_image_type(base64: &str) -> Option<&'static str> {
 /// Whether a text is padded standard Base64 of at least one byte.
 fn is_base64(text: &str) -> bool {
     let bare = text.strip_suffix("==").or_else(|| text.strip_suffix('=')).unwrap_or(text);
-    let is_digit = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
-    !bare.is_empty() && text.len().is_multiple_of(4) && bare.bytes().all(is_digit)
+    !bare.is_empty()
+        && text.len().is_multiple_of(4)
+        && bare.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/'))
 }
 
 #[cfg(test)]

@@ -89,8 +89,8 @@ mod tests {
     use crate::provider::ProviderApi;
 
     fn tools(names: &[&str]) -> EncodedTools {
-        let tool = |name: &&str| Tool::new(*name, "", serde_json::json!({}));
-        let tools: Tools = names.iter().map(tool).collect();
+        let tools: Tools =
+            names.iter().map(|name| Tool::new(*name, "", serde_json::json!({}))).collect();
         EncodedTools::new(Arc::new(tools), ProviderApi::OpenAiChat, false)
     }
 

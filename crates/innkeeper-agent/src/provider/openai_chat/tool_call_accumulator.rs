@@ -139,8 +139,9 @@ impl ToolCallAccumulator {
         for (name, value) in others.filter_map(|(name, _)| Some((name, entry.get(name)?))) {
             call.extra_members.set_if_absent(name, &value);
         }
-        let text = |raw| call.joiner.decode_next(raw).unwrap_or_else(|| raw.get().to_owned());
-        let arguments = arguments.map(text).unwrap_or_default();
+        let arguments = arguments
+            .map(|raw| call.joiner.decode_next(raw).unwrap_or_else(|| raw.get().to_owned()))
+            .unwrap_or_default();
         if call.brace_tracker.is_closed() && are_same_arguments(&call.arguments, &arguments) {
             return; // Some servers repeat the whole arguments at the end.
         }

@@ -160,11 +160,10 @@ fn push_assistant_items<'r>(
     let native = |part: &'r ContentPart| {
         part.provider_block.as_ref()?.for_model(ProviderApi::OpenAiResponses, encode_request.model)
     };
-    let is_lost = |part: &ContentPart| {
-        matches!(part.content, PartContent::Reasoning(_)) && !is_encrypted_reasoning(part)
-    };
     let has_lost_reasoning = encode_request.capabilities.quirks.encrypted_reasoning
-        && assistant.parts.iter().any(is_lost);
+        && assistant.parts.iter().any(|part| {
+            matches!(part.content, PartContent::Reasoning(_)) && !is_encrypted_reasoning(part)
+        });
     // The API rejects reasoning that no other item follows.
     let last =
         assistant.parts.iter().rposition(|part| !matches!(part.content, PartContent::Reasoning(_)));

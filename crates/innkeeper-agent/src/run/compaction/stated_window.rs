@@ -20,8 +20,10 @@ pub(in crate::run) fn stated_window(message: &str) -> Option<u32> {
 
 fn first_number(text: &str) -> Option<u32> {
     let start = text.find(|character: char| character.is_ascii_digit())?;
-    let is_part = |character: &char| character.is_ascii_digit() || *character == ',';
-    let digits = text[start..].chars().take_while(is_part).filter(char::is_ascii_digit);
+    let digits = text[start..]
+        .chars()
+        .take_while(|character| character.is_ascii_digit() || *character == ',')
+        .filter(char::is_ascii_digit);
     let number = digits.collect::<String>().parse().ok()?;
     (start <= MAX_GAP_BYTES && number >= MIN_WINDOW_TOKENS).then_some(number)
 }

@@ -70,12 +70,13 @@ fn parse_choices(input: &str, options: &[ChoiceOption]) -> Result<Value, FieldEr
 /// Finds an option by its value, else by its title, else by its number from 1.
 fn find_option<'o>(input: &str, options: &'o [ChoiceOption]) -> Result<&'o str, FieldError> {
     let by_value = || options.iter().find(|option| option.value == input);
-    let by_title = || {
-        let has_title = |option: &&ChoiceOption| option.label().eq_ignore_ascii_case(input);
-        options.iter().find(has_title)
-    };
-    let by_number = || options.get(input.parse::<usize>().ok()?.checked_sub(1)?);
-    let option = by_value().or_else(by_title).or_else(by_number);
-    let unknown = || FieldError::UnknownOption { value: input.to_owned() };
-    option.map(|option| option.value.as_str()).ok_or_else(unknown)
+    let option = by_value()
+        .or_else(|| {
+            let has_title = |option: &&ChoiceOption| option.label().eq_ignore_ascii_case(input);
+            options.iter().find(has_title)
+        })
+        .or_else(|| options.get(input.parse::<usize>().ok()?.checked_sub(1)?));
+    option
+        .map(|option| option.value.as_str())
+        .ok_or_else(|| FieldError::UnknownOption { value: input.to_owned() })
 }

@@ -57,8 +57,8 @@ impl Form {
         }
         let required = parse_required(schema, properties)?;
         let fields = properties.iter().map(|(name, definition)| {
-            let invalid = |reason| FormError::InvalidField { field: name.clone(), reason };
-            let field = parse_field(name, definition).map_err(invalid)?;
+            let field = parse_field(name, definition)
+                .map_err(|reason| FormError::InvalidField { field: name.clone(), reason })?;
             Ok(FormField { is_required: required.contains(&name.as_str()), ..field })
         });
         Ok(Self { fields: fields.collect::<Result<_, FormError>>()? })
@@ -71,8 +71,11 @@ fn parse_required<'s>(
 ) -> Result<Vec<&'s str>, FormError> {
     let Some(required) = schema.get("required") else { return Ok(Vec::new()) };
     let names = required.as_array().ok_or(FormError::InvalidRequired)?;
-    let to_field = |name: &'s Value| name.as_str().filter(|name| properties.contains_key(*name));
-    names.iter().map(to_field).collect::<Option<_>>().ok_or(FormError::InvalidRequired)
+    names
+        .iter()
+        .map(|name| name.as_str().filter(|name| properties.contains_key(*name)))
+        .collect::<Option<_>>()
+        .ok_or(FormError::InvalidRequired)
 }
 
 fn parse_field(name: &str, definition: &Value) -> Result<FormField, &'static str> {
@@ -177,23 +180,33 @@ fn parse_options(
 }
 
 fn parse_titled_options(titled: &Value) -> Result<Vec<ChoiceOption>, &'static str> {
-    let to_option = |option: &Value| {
-        let value = option.get("const")?.as_str()?.to_owned();
-        let title = option.get("title").and_then(Value::as_str).map(str::to_owned);
-        Some(ChoiceOption { value, title })
-    };
-    let options = titled.as_array().and_then(|titled| titled.iter().map(to_option).collect());
+    let options = titled.as_array().and_then(|titled| {
+        titled
+            .iter()
+            .map(|option| {
+                let value = option.get("const")?.as_str()?.to_owned();
+                let title = option.get("title").and_then(Value::as_str).map(str::to_owned);
+                Some(ChoiceOption { value, title })
+            })
+            .collect()
+    });
     options.ok_or("an option has no `const` with a text")
 }
 
 fn parse_enum(values: &Value, titles: Option<&Value>) -> Result<Vec<ChoiceOption>, &'static str> {
     let titles = titles.and_then(Value::as_array);
-    let to_option = |(index, value): (usize, &Value)| {
-        let title = titles.and_then(|titles| titles.get(index)?.as_str().map(str::to_owned));
-        Some(ChoiceOption { value: value.as_str()?.to_owned(), title })
-    };
     let values = values.as_array();
-    let options = values.and_then(|values| values.iter().enumerate().map(to_option).collect());
+    let options = values.and_then(|values| {
+        values
+            .iter()
+            .enumerate()
+            .map(|(index, value)| {
+                let title =
+                    titles.and_then(|titles| titles.get(index)?.as_str().map(str::to_owned));
+                Some(ChoiceOption { value: value.as_str()?.to_owned(), title })
+            })
+            .collect()
+    });
     options.ok_or("`enum` is no list of texts")
 }
 

@@ -36,7 +36,7 @@ async fn read_to_call(stream: &mut AgentStream) {
 async fn a_stream_outlives_its_agent_and_ends_with_the_result() {
     let test_env = nap_and_reply();
     let stream = require_owned(test_env.agent.stream(String::from("Wait.")));
-    drop(require_owned(test_env.agent));
+    let _ = require_owned(test_env.agent);
     let events: Vec<_> = stream.collect().await;
     let Some(AgentEvent::Finished(result)) = events.last() else { panic!("{events:?}") };
     assert_eq!(result.text, "Done.");

@@ -20,8 +20,8 @@ pub(super) struct OllamaProxy {
 
 impl Drop for OllamaProxy {
     fn drop(&mut self) {
-        drop(self.child.kill());
-        drop(self.child.wait());
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 

@@ -17,15 +17,19 @@ pub(super) const MAX_RESOURCES: usize = 500;
 pub(super) fn list(root: &RootDirectory) -> Result<Vec<Value>, FileError> {
     let directory = root.resolve_directory(".")?;
     let walk = walk::walk_files(&directory.canonical_path);
-    let described = |file: &std::path::PathBuf| {
-        json!({
-            "uri": uri::from_path(file),
-            "name": root.relative_path(file),
-            "mimeType": mime_type(file),
-            "size": file.metadata().map_or(0, |metadata| metadata.len()),
+    Ok(walk
+        .files
+        .iter()
+        .take(MAX_RESOURCES)
+        .map(|file| {
+            json!({
+                "uri": uri::from_path(file),
+                "name": root.relative_path(file),
+                "mimeType": mime_type(file),
+                "size": file.metadata().map_or(0, |metadata| metadata.len()),
+            })
         })
-    };
-    Ok(walk.files.iter().take(MAX_RESOURCES).map(described).collect())
+        .collect())
 }
 
 /// Reads one file: UTF-8 as text, other content as base64. Returns `None` if the URI names no file

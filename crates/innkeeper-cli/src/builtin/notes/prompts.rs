@@ -39,10 +39,12 @@ fn summarize(
     store: &mut NoteStore,
     arguments: &SummarizeArguments,
 ) -> Result<Value, FailureMessage> {
-    let tagged = |note: &&Note| arguments.tag.as_ref().is_none_or(|tag| note.tags.contains(tag));
     let notes = store.notes().map_err(|error| error.describe())?;
-    let notes: Vec<String> =
-        notes.filter(tagged).take(MAX_SEARCH_RESULTS).map(Note::as_markdown).collect();
+    let notes: Vec<String> = notes
+        .filter(|note| arguments.tag.as_ref().is_none_or(|tag| note.tags.contains(tag)))
+        .take(MAX_SEARCH_RESULTS)
+        .map(Note::as_markdown)
+        .collect();
     let which = arguments.tag.as_ref().map(|tag| format!(" tagged `{tag}`")).unwrap_or_default();
     let text = if notes.is_empty() {
         format!("There are no notes{which}. Say so in one sentence.")

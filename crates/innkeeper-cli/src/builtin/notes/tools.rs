@@ -92,11 +92,10 @@ struct FindArguments {
 impl FindArguments {
     fn run(&self, store: &mut NoteStore) -> Result<ToolOutput, FailureMessage> {
         let query = self.query.as_deref().unwrap_or_default().to_lowercase();
-        let tagged = |note: &&Note| self.tag.as_ref().is_none_or(|tag| note.tags.contains(tag));
         let matches: Vec<&Note> = store
             .notes()
             .map_err(to_failure_message)?
-            .filter(tagged)
+            .filter(|note| self.tag.as_ref().is_none_or(|tag| note.tags.contains(tag)))
             .filter(|note| note.contains(&query))
             .collect();
         let listed = &matches[..matches.len().min(MAX_SEARCH_RESULTS)];

@@ -168,9 +168,12 @@ impl Editor {
         let before = self.history.len();
         let own: HashSet<&String> = self.history.iter().collect();
         let mut known = HashSet::new();
-        let is_new = |message: &String| !own.contains(message) && known.insert(message.clone());
         let room = MAX_HISTORY.saturating_sub(before);
-        let mut added: Vec<String> = messages.into_iter().filter(is_new).take(room).collect();
+        let mut added: Vec<String> = messages
+            .into_iter()
+            .filter(|message| !own.contains(message) && known.insert(message.clone()))
+            .take(room)
+            .collect();
         added.reverse();
         self.history.splice(..0, added);
         self.has_earlier_messages = true;

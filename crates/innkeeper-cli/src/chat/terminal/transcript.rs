@@ -99,14 +99,16 @@ impl Transcript {
 
     fn recent_notice(&self, text: &str) -> Option<usize> {
         let first = self.blocks.len().saturating_sub(RECENT_BLOCKS);
-        let is_notice = |block: &Block| match block.content() {
-            BlockContent::Notice(_, notice) => notice == text,
-            BlockContent::User(_)
-            | BlockContent::Response(_)
-            | BlockContent::Reasoning(_)
-            | BlockContent::ToolCall(_) => false,
-        };
-        Some(first + self.blocks[first..].iter().rposition(is_notice)?)
+        Some(
+            first
+                + self.blocks[first..].iter().rposition(|block| match block.content() {
+                    BlockContent::Notice(_, notice) => notice == text,
+                    BlockContent::User(_)
+                    | BlockContent::Response(_)
+                    | BlockContent::Reasoning(_)
+                    | BlockContent::ToolCall(_) => false,
+                })?,
+        )
     }
 
     /// Replaces the text of a notice that is among the last blocks.
@@ -271,14 +273,13 @@ impl Transcript {
         id: &str,
         has_state: impl Fn(&ToolCallState) -> bool,
     ) -> Option<&mut ToolCallView> {
-        let is_call = |block: &Block| match block.content() {
+        let at = self.blocks.iter().rposition(|block| match block.content() {
             BlockContent::ToolCall(call) => call.id == id && has_state(&call.state),
             BlockContent::User(_)
             | BlockContent::Response(_)
             | BlockContent::Reasoning(_)
             | BlockContent::Notice(..) => false,
-        };
-        let at = self.blocks.iter().rposition(is_call)?;
+        })?;
         match self.blocks[at].content_mut() {
             BlockContent::ToolCall(call) => Some(call),
             BlockContent::User(_)
@@ -339,11 +340,10 @@ impl Transcript {
 
     /// Returns the text of the selected block, or of the last response.
     pub(crate) fn copied_text(&self) -> Option<String> {
-        let last_response = || {
+        let block = self.selected.and_then(|at| self.blocks.get(at)).or_else(|| {
             let is_response = |block: &&Block| matches!(block.content(), BlockContent::Response(_));
             self.blocks.iter().rev().find(is_response)
-        };
-        let block = self.selected.and_then(|at| self.blocks.get(at)).or_else(last_response)?;
+        })?;
         Some(block.copied_text())
     }
 

@@ -6,7 +6,6 @@ use innkeeper_agent::agent::{Agent, AgentSettings, RunResult, ToolCallRecord};
 use innkeeper_agent::provider::LlmProvider as _;
 use innkeeper_agent::run_json::{RunContext, RunJson};
 use innkeeper_agent::tools::ToolRunner as _;
-use innkeeper_host::Host;
 use serde_json::{Value, json};
 
 use super::{MAX_SHOWN_CHARS, shutdown_json};
@@ -42,7 +41,7 @@ pub(super) async fn run(
     let mut reports = Vec::new();
     let mut tools_discovered = 0;
     let mut servers_connected = 0;
-    let operation = async |host: &Host, output: &mut Output| {
+    let ((), report) = with_host(context, loaded, async |host, output| {
         let settings = limit_settings(AgentSettings::default());
         let agent = Agent::new(provider.clone(), Arc::new(host.clone()), settings);
         for prompt in PROMPTS {
@@ -55,8 +54,8 @@ pub(super) async fn run(
             reports.push((report, agent.conversation()));
         }
         Ok(())
-    };
-    let ((), report) = with_host(context, loaded, operation).await?;
+    })
+    .await?;
     local.stop().await?;
     let output = &mut context.output;
     let successful_calls = reports

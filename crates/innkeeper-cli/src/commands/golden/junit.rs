@@ -117,8 +117,7 @@ mod tests {
         let all: String =
             ('\u{0}'..='\u{ff}').chain(['\u{fffe}', '\u{ffff}', '世', '🦀']).collect();
         for escaped in [text(&all), attribute(&all)] {
-            let is_valid = |character: char| matches!(character, '\n' | '\t' | ' '..='~' | '\u{a0}'..='\u{fffd}' | '🦀');
-            assert!(escaped.chars().all(is_valid), "{escaped}");
+            assert!(escaped.chars().all(|character| matches!(character, '\n' | '\t' | ' '..='~' | '\u{a0}'..='\u{fffd}' | '🦀')), "{escaped}");
             assert!(!escaped.contains(['<', '>', '"']), "{escaped}");
             assert!(escaped.contains("\\u{1b}") && escaped.contains("\\u{fffe}"), "{escaped}");
             assert!(escaped.contains("&#13;") && escaped.contains("&amp;"), "{escaped}");

@@ -198,16 +198,18 @@ fn most_severe(changes: &[PinChange]) -> Vec<StaleReason> {
             by_tool.entry(format!("{}.{tool}", change.server)).or_default().push(change);
         }
     }
-    let reason = |(tool, changes): (String, Vec<&PinChange>)| {
-        let first = changes.iter().copied().max_by_key(|change| change.class)?;
-        let more = match changes.len() - 1 {
-            0 => String::new(),
-            more => format!(", and {more} more"),
-        };
-        let change = format!("{}{more}", first.description);
-        Some(StaleReason::Definition { tool, class: first.class, change })
-    };
-    by_tool.into_iter().filter_map(reason).collect()
+    by_tool
+        .into_iter()
+        .filter_map(|(tool, changes)| {
+            let first = changes.iter().copied().max_by_key(|change| change.class)?;
+            let more = match changes.len() - 1 {
+                0 => String::new(),
+                more => format!(", and {more} more"),
+            };
+            let change = format!("{}{more}", first.description);
+            Some(StaleReason::Definition { tool, class: first.class, change })
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -261,11 +263,16 @@ mod tests {
         let server: PinnedServer =
             serde_json::from_str(r#"{"launch": {"command": "notes", "args": []}, "tools": {}}"#)
                 .unwrap();
-        let pin = |(name, definition): &(&str, String)| {
-            let definition = RawValue::from_string(definition.clone()).unwrap();
-            ((*name).to_owned(), PinnedTool::new(&definition))
+        let server = PinnedServer {
+            tools: tools
+                .iter()
+                .map(|(name, definition)| {
+                    let definition = RawValue::from_string(definition.clone()).unwrap();
+                    ((*name).to_owned(), PinnedTool::new(&definition))
+                })
+                .collect(),
+            ..server
         };
-        let server = PinnedServer { tools: tools.iter().map(pin).collect(), ..server };
         let mut lock = Lock::default();
         lock.servers.insert("notes".to_owned(), server);
         lock

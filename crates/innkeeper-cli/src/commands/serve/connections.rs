@@ -64,14 +64,13 @@ impl ConnectionSettings {
 
     /// Returns the settings with their sources.
     fn json(&self) -> Map<String, Value> {
-        let secure = |secure: &CookieSecure| show_cookie_secure(*secure).into();
         [
             ("enabled", self.enabled.json(|value| json!(value))),
             ("serverName", self.server_name.json(|name| json!(name))),
             ("serverVersion", self.server_version.json(|version| json!(version))),
             ("prefix", self.prefix.json(|prefix| prefix.as_str().into())),
             ("connectionExpiry", self.expiry.json(|expiry| expiry.as_secs().into())),
-            ("cookieSecure", self.cookie_secure.json(secure)),
+            ("cookieSecure", self.cookie_secure.json(|secure| show_cookie_secure(*secure).into())),
         ]
         .map(|(key, value)| (key.to_owned(), value))
         .into_iter()
@@ -102,10 +101,13 @@ impl ConnectionSettings {
                 let store = FileStore::open(directory, store_options).await;
                 Arc::new(store.map_err(|error| CliError::failure("no store").with_source(error))?)
             }
-            (Some(redis), _) => {
-                let connect = async || RedisStore::with_client(redis.clone(), store_options).await;
-                Arc::new(settings.retry(output, connect).await?)
-            }
+            (Some(redis), _) => Arc::new(
+                settings
+                    .retry(output, async || {
+                        RedisStore::with_client(redis.clone(), store_options).await
+                    })
+                    .await?,
+            ),
         };
         let registry = CapabilityRegistry::with_core_features();
         Ok(Some(ConnectionServiceBuilder::new(options, registry, store).build()))

@@ -25,10 +25,11 @@ pub(super) async fn pending_questions(
     }
     let store: Arc<dyn QuestionStore> = match redis {
         None => Arc::new(MemoryQuestionStore::default()),
-        Some(redis) => {
-            let connect = async || RedisQuestionStore::connect(redis.clone()).await;
-            Arc::new(settings.retry(output, connect).await?)
-        }
+        Some(redis) => Arc::new(
+            settings
+                .retry(output, async || RedisQuestionStore::connect(redis.clone()).await)
+                .await?,
+        ),
     };
     Ok(Some(PendingQuestions::new(store, QuestionOptions::from(approval))))
 }

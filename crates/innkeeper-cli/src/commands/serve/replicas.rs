@@ -136,8 +136,12 @@ impl Replica {
         let address = listener.local_addr()?;
         let url = url.unwrap_or_else(|| format!("http://{address}"));
         let options = ReplicaOptions { url, secret, lease, idle };
-        let join = async || Replicas::join(redis.clone(), options.clone()).await;
-        Ok((store.retry(output, join).await?, listener))
+        Ok((
+            store
+                .retry(output, async || Replicas::join(redis.clone(), options.clone()).await)
+                .await?,
+            listener,
+        ))
     }
 }
 

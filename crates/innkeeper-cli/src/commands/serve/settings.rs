@@ -5,7 +5,7 @@ use std::time::Duration;
 use innkeeper_gateway::auth::{AuthSettings, Authenticator, ExposurePermissions, check_exposure};
 use innkeeper_gateway::origin::{OriginCheck, OriginSettings};
 use innkeeper_gateway::{ConsoleOptions, GatewayBuilder, GatewayListener, HttpAccess};
-use innkeeper_host::config::{NameStyle, ServeConfig, ServerConfig, Share, TransportConfig};
+use innkeeper_host::config::{NameStyle, ServeConfig, Share, TransportConfig};
 use innkeeper_host::{Config, Environment};
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -95,9 +95,11 @@ pub(super) fn check_supported(
         return Err(failure.with_hint("remove the key, or set `limits.memory` of each server"));
     }
     // The servers of one client must fit.
-    let has_process =
-        |server: &&ServerConfig| matches!(server.transport, TransportConfig::Stdio { .. });
-    let count = config.servers.values().filter(has_process).count();
+    let count = config
+        .servers
+        .values()
+        .filter(|server| matches!(server.transport, TransportConfig::Stdio { .. }))
+        .count();
     let maximum = serve.limits.processes;
     if count > usize::try_from(maximum).unwrap_or(usize::MAX) {
         return Err(CliError::usage(format!(

@@ -74,6 +74,6 @@ pub(super) struct Flushed(oneshot::Receiver<()>);
 impl Flushed {
     /// Waits until everything is written, or until the reader has been slow for too long.
     pub(super) async fn wait(self) {
-        drop(timeout(FLUSH_TIMEOUT, self.0).await);
+        let _ = timeout(FLUSH_TIMEOUT, self.0).await;
     }
 }

@@ -55,7 +55,7 @@ impl Program {
     /// Closes stdin and waits for the end.
     #[track_caller]
     fn close(mut self) {
-        drop(self.stdin.take());
+        let _ = self.stdin.take();
         for line in &mut self.events {
             line.unwrap();
         }
@@ -215,7 +215,7 @@ async fn the_end_of_stdin_denies_open_and_later_questions() {
     let mut program = Program::start(&env, &[]);
     program.write("Add.");
     assert_eq!(program.wait("question")["id"], 1);
-    drop(program.stdin.take());
+    let _ = program.stdin.take();
     assert_eq!(program.wait("call_finished")["result"], "not run: nobody can approve the call");
     let later = program.wait("question");
     assert_eq!(later.get("id"), None, "{later}");

@@ -164,7 +164,7 @@ impl Client {
         let response = self.post(None, &message).await.ok()?;
         let session = response.headers().get(SESSION_ID)?.to_str().ok()?.to_owned();
         let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
-        drop(self.post(Some(&session), &initialized).await);
+        let _ = self.post(Some(&session), &initialized).await;
         Some(session)
     }
 

@@ -48,8 +48,8 @@ pub(super) struct Replica {
 impl Drop for Replica {
     fn drop(&mut self) {
         // The replica may have exited already; the error is expected then.
-        drop(self.child.kill());
-        drop(self.child.wait());
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 

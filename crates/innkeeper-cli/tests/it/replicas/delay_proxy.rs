@@ -91,7 +91,7 @@ async fn pass(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, delay: Arc<Atomic
             }
         }
         // The other end sees the end.
-        drop(to.shutdown().await);
+        let _ = to.shutdown().await;
     };
     tokio::join!(reading, writing);
 }

@@ -198,8 +198,8 @@ struct KilledChild(Child);
 impl Drop for KilledChild {
     fn drop(&mut self) {
         // The process may already have exited.
-        drop(self.0.kill());
-        drop(self.0.wait());
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 

@@ -105,10 +105,10 @@ fn binding(
 }
 
 fn is_principal(name: &str) -> bool {
-    let is_valid =
-        |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'@');
     (1..=MAX_PRINCIPAL_CHARS).contains(&name.len())
-        && name.bytes().all(is_valid)
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'@'))
         && name != LOCAL_USER
 }
 
@@ -218,8 +218,8 @@ fn is_secure_url(text: &str, is_identifier: bool) -> bool {
 
 /// Returns whether RFC 6749 allows this scope.
 fn is_scope(scope: &str) -> bool {
-    let is_valid = |byte: u8| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\';
-    !scope.is_empty() && scope.bytes().all(is_valid)
+    !scope.is_empty()
+        && scope.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\')
 }
 
 fn algorithm(typed: raw::TokenAlgorithm) -> TokenAlgorithm {

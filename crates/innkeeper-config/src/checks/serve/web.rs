@@ -75,10 +75,6 @@ fn is_host(text: &str) -> bool {
         Some((host, port)) if !port.contains(']') => (host, Some(port)),
         _ => (text, None),
     };
-    let is_port = |port: &str| {
-        port.bytes().all(|byte| byte.is_ascii_digit())
-            && port.parse::<u16>().is_ok_and(|port| port > 0)
-    };
     let is_name = || {
         !host.is_empty()
             && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-'))
@@ -88,5 +84,8 @@ fn is_host(text: &str) -> bool {
         let address = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
         address.is_some_and(|address| address.parse::<Ipv6Addr>().is_ok())
     };
-    port.is_none_or(is_port) && (is_name() || is_address())
+    port.is_none_or(|port| {
+        port.bytes().all(|byte| byte.is_ascii_digit())
+            && port.parse::<u16>().is_ok_and(|port| port > 0)
+    }) && (is_name() || is_address())
 }

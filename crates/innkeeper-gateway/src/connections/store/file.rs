@@ -95,8 +95,9 @@ impl FileStore {
             })
             .await
         };
-        let late = |_| StoreError { reason: "the disk did not respond in time".to_owned() };
-        timeout(CHANGE_TIMEOUT, turn).await.map_err(late)?
+        timeout(CHANGE_TIMEOUT, turn)
+            .await
+            .map_err(|_| StoreError { reason: "the disk did not respond in time".to_owned() })?
     }
 }
 
@@ -212,8 +213,9 @@ fn unusable(path: &Path, error: &io::Error) -> StoreError {
 async fn in_background<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, StoreError> {
-    let ended = |_| StoreError { reason: "the gateway ended the work with its files".to_owned() };
-    spawn_blocking(work).await.map_err(ended)?
+    spawn_blocking(work).await.map_err(|_| StoreError {
+        reason: "the gateway ended the work with its files".to_owned(),
+    })?
 }
 
 impl ConnectionStore for FileStore {

@@ -297,8 +297,9 @@ impl Entries {
                 self.release(limited_user(&live.connection));
             }
         }
-        let is_old = |(until, _): &(Instant, _)| *until <= now;
-        while self.expired.len() > max_marks || self.expired.front().is_some_and(is_old) {
+        while self.expired.len() > max_marks
+            || self.expired.front().is_some_and(|(until, _)| *until <= now)
+        {
             let Some((_, id)) = self.expired.pop_front() else { break };
             self.by_id.remove(&id);
             if let Some(forgotten) = &mut self.forgotten {
@@ -368,8 +369,8 @@ impl LiveConnection {
         if cursor.position + 1 < self.first_position() {
             return Some(NextEvents::Lost);
         }
-        let after = |event: &&StoredEvent| event.position > cursor.position;
-        let events: Vec<_> = self.events.iter().filter(after).cloned().collect();
+        let events: Vec<_> =
+            self.events.iter().filter(|event| event.position > cursor.position).cloned().collect();
         cursor.position = self.last_position;
         Some(NextEvents::Events(events))
     }

@@ -191,7 +191,7 @@ impl RedisStore {
                 "none" => {
                     // Redis rounds the time to live.
                     let expiry = Duration::from_millis(reply.number(0)?.saturating_add(1));
-                    drop(tokio::time::timeout(expiry.min(POLL_INTERVAL), notice).await);
+                    let _ = tokio::time::timeout(expiry.min(POLL_INTERVAL), notice).await;
                 }
                 _ => return Err(reply.unexpected()),
             }

@@ -193,7 +193,7 @@ impl RedisQuestionStore {
                 return Ok(number);
             }
             let wait = POLL_INTERVAL.min(deadline - now);
-            drop(tokio::time::timeout(wait, notice).await);
+            let _ = tokio::time::timeout(wait, notice).await;
         }
     }
 

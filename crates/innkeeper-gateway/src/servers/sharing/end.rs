@@ -152,7 +152,7 @@ impl Servers {
     /// Ends the hosts of all principals and sessions. No further host starts.
     pub(crate) async fn shut_down_private_hosts(&self) -> Vec<ShutdownReport> {
         // A second call finds the cell set.
-        drop(self.sharing.closed.set(()));
+        let _ = self.sharing.closed.set(());
         let cells: Vec<HostCell> = {
             let mut scopes = self.sharing.scopes();
             scopes.views.clear();

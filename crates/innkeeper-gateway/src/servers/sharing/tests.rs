@@ -78,7 +78,7 @@ async fn several_requests_wait_for_one_host_that_ends() {
     let tag = ProcessTag::new();
     let servers = servers(fixture("n").process_tag(&tag), 1).await;
     let first = client();
-    drop(servers.first_use(&first).await.unwrap());
+    let _ = servers.first_use(&first).await.unwrap();
     servers.end_client(&first);
     assert_eq!(lock(&servers.sharing.ending).len(), 1, "the first host ends while others wait");
     let (second, third) = (client(), client());
@@ -98,7 +98,7 @@ async fn a_shutdown_waits_for_the_hosts_that_end_and_starts_no_further_one() {
     let tag = ProcessTag::new();
     let servers = servers(fixture("n").process_tag(&tag), 8).await;
     let (ending, late) = (client(), client());
-    drop(servers.first_use(&ending).await.unwrap());
+    let _ = servers.first_use(&ending).await.unwrap();
     servers.end_client(&ending);
     assert_eq!(timeout(LIMIT, servers.shut_down_private_hosts()).await.unwrap().len(), 1);
     let refused = servers.first_use(&late).await.unwrap_err();

@@ -4,7 +4,7 @@ use axum::body::Body;
 use axum::response::IntoResponse;
 use bytes::Bytes;
 use http::{HeaderMap, Response, StatusCode};
-use innkeeper_protocol::http::{HeaderMismatch, PARAM_PREFIX, check_request_headers};
+use innkeeper_protocol::http::{PARAM_PREFIX, check_request_headers};
 use innkeeper_protocol::request_meta::IncomingMeta;
 use innkeeper_protocol::{Incoming, RequestId, RequestParams, envelope};
 use serde_json::value::RawValue;
@@ -150,9 +150,10 @@ pub(super) fn check_head(
             format!("header mismatch: header `{name}` occurs several times"),
         ));
     }
-    let header = |name: &str| headers.get(name).map(http::HeaderValue::as_bytes);
-    let mismatch = |error: HeaderMismatch| RpcError::new(error.code(), error.to_string());
-    check_request_headers(method, params, version, header).map_err(mismatch)?;
+    check_request_headers(method, params, version, |name| {
+        headers.get(name).map(http::HeaderValue::as_bytes)
+    })
+    .map_err(|error| RpcError::new(error.code(), error.to_string()))?;
     incoming::modern_identity(&meta)
 }
 

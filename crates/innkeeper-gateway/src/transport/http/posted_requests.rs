@@ -118,11 +118,13 @@ impl Requests {
             Self::Batch { requests, errors } => {
                 let room = BatchRoom::new(room);
                 // The client can cancel a request that waits.
-                let start = |request: &Request| {
-                    let is_permitted = request.counted.is_ok();
-                    is_permitted.then(|| connected.client.start_request(&request.id))
-                };
-                let started: Vec<_> = requests.iter().map(start).collect();
+                let started: Vec<_> = requests
+                    .iter()
+                    .map(|request| {
+                        let is_permitted = request.counted.is_ok();
+                        is_permitted.then(|| connected.client.start_request(&request.id))
+                    })
+                    .collect();
                 let mut waiting = requests.iter().zip(started);
                 let mut running = FuturesOrdered::new();
                 let mut message = errors.clone();

@@ -118,8 +118,10 @@ pub(crate) async fn open_stream(
 /// sends its messages there.
 fn forwarded_prefix(headers: &HeaderMap) -> Option<&str> {
     let prefix = headers.get("x-forwarded-prefix")?.to_str().ok()?.trim_end_matches('/');
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._~".contains(c);
-    let is_segment = |part: &str| !matches!(part, "" | "." | "..") && part.chars().all(is_plain);
+    let is_segment = |part: &str| {
+        !matches!(part, "" | "." | "..")
+            && part.chars().all(|c| c.is_ascii_alphanumeric() || "-._~".contains(c))
+    };
     prefix.strip_prefix('/')?.split('/').all(is_segment).then_some(prefix)
 }
 
@@ -139,7 +141,7 @@ impl Drop for OpenSession {
             let replicas = replicas.clone();
             gateway.tasks.spawn(async move {
                 // Without a response, the key expires.
-                drop(replicas.release(&ownership, Some(Vec::new())).await);
+                let _ = replicas.release(&ownership, Some(Vec::new())).await;
             });
         }
     }

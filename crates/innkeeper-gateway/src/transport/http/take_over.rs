@@ -101,7 +101,7 @@ pub(super) async fn take_over(
     let client = &session.client;
     // The client is new.
     client.initialize(identity);
-    drop(client.initialized.set(()));
+    let _ = client.initialized.set(());
     let level = record.log_level.as_deref();
     if let Some(level) = LogLevel::ALL.into_iter().find(|known| Some(known.as_str()) == level) {
         client.set_log_level(level);

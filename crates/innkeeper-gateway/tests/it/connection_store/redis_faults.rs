@@ -269,15 +269,15 @@ async fn fields_that_are_not_valid_are_errors() {
         let error = store.find(id).await.unwrap_err().to_string();
         assert!(error.contains("in Redis is not valid"), "{field}: {error}");
         assert!(!error.contains(&id.to_string()), "{error}");
-        drop(store.touch(id, None).await);
-        drop(store.advance(id, LifecycleMessage::Shutdown).await);
+        let _ = store.touch(id, None).await;
+        let _ = store.advance(id, LifecycleMessage::Shutdown).await;
     }
     for (field, value) in [("last_position", "x"), ("reader", "1.5"), ("event_bytes", "nan")] {
         let id = create_active(&store).await;
         let key = format!("mcp:connection:{id}");
         command(&mut commands, &["HSET", &key, field, value]).await;
-        drop(store.publish(id, "event".into()).await);
-        drop(store.open_events(id, Some(0)).await);
+        let _ = store.publish(id, "event".into()).await;
+        let _ = store.open_events(id, Some(0)).await;
     }
     let id = create_active(&store).await;
     publish(&store, id, "event").await;

@@ -51,7 +51,7 @@ async fn of_many_answers_at_the_same_time_one_wins_and_the_others_learn_whose() 
             }
             // Open questions count against the limits.
             let [.., finish] = every_change();
-            drop(stores.first.change(winner.id, &finish).await);
+            let _ = stores.first.change(winner.id, &finish).await;
         }
     }
 }

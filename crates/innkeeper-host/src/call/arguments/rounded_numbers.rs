@@ -10,15 +10,14 @@ use crate::error::Violation;
 pub(super) fn may_occur(text: &str, value: &Value) -> bool {
     let floats = Floats::from_value(value);
     let bytes = text.as_bytes();
-    let run_contains = |at: usize| {
-        let before = bytes[..at].iter().rev().take_while(|byte| is_in_number(**byte));
-        let after = bytes[at..].iter().take_while(|byte| is_in_number(**byte));
-        before.take(MIN_ROUNDED_BYTES).count() + after.take(MIN_ROUNDED_BYTES).count()
-            >= MIN_ROUNDED_BYTES
-    };
     let has_long_number = || {
         let mut positions = (MIN_ROUNDED_BYTES - 1..bytes.len()).step_by(MIN_ROUNDED_BYTES);
-        positions.any(run_contains)
+        positions.any(|at| {
+            let before = bytes[..at].iter().rev().take_while(|byte| is_in_number(**byte));
+            let after = bytes[at..].iter().take_while(|byte| is_in_number(**byte));
+            before.take(MIN_ROUNDED_BYTES).count() + after.take(MIN_ROUNDED_BYTES).count()
+                >= MIN_ROUNDED_BYTES
+        })
     };
     floats.any && has_long_number()
         || floats.zero && ["e-", "E-"].iter().any(|exponent| text.contains(exponent))

@@ -342,14 +342,13 @@ pub(super) fn asks_for_secret(text: &str) -> bool {
         if is_denied(plain) || describes_secret(plain) {
             return false;
         }
-        let asks = |word: &String| {
-            ASKING_WORDS.contains(&&**word)
-                || ASKING_STEMS.iter().any(|stem| word.starts_with(stem))
-        };
         let names_token = plain
             .windows(2)
             .any(|pair| pair[1] == "token" && !NON_SECRET_TOKEN_PREFIXES.contains(&&*pair[0]));
-        let is_asked = plain.iter().any(asks) && (words.has_secret_word() || names_token);
+        let is_asked = plain.iter().any(|word| {
+            ASKING_WORDS.contains(&&**word)
+                || ASKING_STEMS.iter().any(|stem| word.starts_with(stem))
+        }) && (words.has_secret_word() || names_token);
         is_asked
             || words.has_secret_text()
             || [plain, &words.whole].into_iter().any(|words| is_short_secret(words))
@@ -363,14 +362,14 @@ fn sentences(text: &str) -> impl Iterator<Item = &str> {
         if rest.is_empty() {
             return None;
         }
-        let is_end = |(at, end): &(usize, &str)| {
-            !end.is_ascii()
-                || rest[at + end.len()..].starts_with(char::is_whitespace)
-                || *end == "\n"
-        };
-        let ends = |c: char| ".!?;\n。！？।؟".contains(c);
-        let end =
-            rest.match_indices(ends).find(is_end).map_or(rest.len(), |(at, end)| at + end.len());
+        let end = rest
+            .match_indices(|c| ".!?;\n。！？।؟".contains(c))
+            .find(|(at, end)| {
+                !end.is_ascii()
+                    || rest[at + end.len()..].starts_with(char::is_whitespace)
+                    || *end == "\n"
+            })
+            .map_or(rest.len(), |(at, end)| at + end.len());
         let (sentence, after) = rest.split_at(end);
         rest = after;
         Some(sentence)
@@ -438,18 +437,16 @@ impl Words {
 
 fn has_secret_word(plain: &[String]) -> bool {
     let is_place = |words: &[String]| words.iter().any(|word| PLACE_WORDS.contains(&&**word));
-    let is_secret = |word: &String| {
-        (SECRET_WORDS.contains(&&**word) || SECRET_STEMS.iter().any(|stem| word.starts_with(stem)))
-            && !(word == "pin" && is_place(plain))
-    };
     let folded: Vec<String> = plain.iter().map(|word| fold_digits(word)).collect();
     let has_phrase = |phrase: &[&str]| {
         plain.windows(phrase.len()).any(|window| {
             window.iter().zip(phrase).all(|(word, alternatives)| is_any(word, alternatives))
         })
     };
-    plain.iter().chain(&folded).any(is_secret)
-        || SECRET_PHRASES.iter().any(|phrase| has_phrase(phrase))
+    plain.iter().chain(&folded).any(|word| {
+        (SECRET_WORDS.contains(&&**word) || SECRET_STEMS.iter().any(|stem| word.starts_with(stem)))
+            && !(word == "pin" && is_place(plain))
+    }) || SECRET_PHRASES.iter().any(|phrase| has_phrase(phrase))
         || is_chopped_secret(plain)
 }
 
@@ -512,21 +509,23 @@ fn native_letters(text: &str) -> String {
     if !letters.contains(|c| matches!(c, '\u{400}'..='\u{4ff}')) {
         return letters;
     }
-    let as_cyrillic = |letter| match letter {
-        'a' => 'а',
-        'c' => 'с',
-        'e' => 'е',
-        'i' => 'і',
-        'k' => 'к',
-        'm' => 'м',
-        'o' => 'о',
-        'p' => 'р',
-        't' => 'т',
-        'x' => 'х',
-        'y' => 'у',
-        other => other,
-    };
-    letters.chars().map(as_cyrillic).collect()
+    letters
+        .chars()
+        .map(|letter| match letter {
+            'a' => 'а',
+            'c' => 'с',
+            'e' => 'е',
+            'i' => 'і',
+            'k' => 'к',
+            'm' => 'м',
+            'o' => 'о',
+            'p' => 'р',
+            't' => 'т',
+            'x' => 'х',
+            'y' => 'у',
+            other => other,
+        })
+        .collect()
 }
 
 /// Splits a name into words: `apiKey`, `API key` and `api_key` give two words.

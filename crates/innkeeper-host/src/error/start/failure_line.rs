@@ -99,11 +99,10 @@ fn npm_error_text(line: &str) -> Option<&str> {
 
 /// Returns the message of the last Rust or Go panic.
 fn panic_message(lines: &[&str]) -> Option<String> {
-    let is_panic = |line: &&str| {
+    let index = lines.iter().rposition(|line| {
         line.starts_with("panic: ")
             || (line.starts_with("thread '") && line.contains(" panicked at "))
-    };
-    let index = lines.iter().rposition(is_panic)?;
+    })?;
     let message = lines[index].split_once(" panicked at ").map_or(lines[index], |(_, at)| at);
     // Since Rust 1.73 the message follows the location.
     let next = lines.get(index + 1).filter(|next| message.ends_with(':') && !next.is_empty());
@@ -112,10 +111,9 @@ fn panic_message(lines: &[&str]) -> Option<String> {
 
 /// Returns the message of the last Python traceback: the first line behind its frames.
 fn traceback_message(lines: &[&str]) -> Option<String> {
-    let is_start = |line: &&str| {
+    let index = lines.iter().rposition(|line| {
         line.trim_start_matches([' ', '+']).contains("Traceback (most recent call last)")
-    };
-    let index = lines.iter().rposition(is_start)?;
+    })?;
     let message = lines[index + 1..].iter().find(|line| !is_indented(line) && !line.is_empty())?;
     Some((*message).to_owned())
 }
@@ -148,19 +146,19 @@ fn last_line(lines: &[&str]) -> Option<String> {
 /// Returns whether a program marks a line as an error: `TypeError: x`, `error[E1]: x`,
 /// `tool: error: x`, `[ERROR] x`, `2026-01-01 ERROR x`, or uv's `× x`.
 fn is_error(line: &str) -> bool {
-    let is_error_word = |word: &str| {
-        let word = word.trim_matches(|letter: char| !letter.is_alphanumeric()).to_lowercase();
-        ["error", "exception", "fatal", "panic"].iter().any(|end| word.ends_with(end))
-    };
-    let is_level = |word: &str| {
-        let word = word.trim_matches(|letter: char| !letter.is_alphanumeric());
-        ["ERROR", "FATAL", "CRITICAL"].contains(&word)
-    };
     let has_error_name = line.match_indices(": ").take(3).any(|(at, _)| {
         let name = line[..at].split('[').next().unwrap_or_default();
-        name.split_whitespace().next_back().is_some_and(is_error_word)
+        name.split_whitespace().next_back().is_some_and(|word| {
+            let word = word.trim_matches(|letter: char| !letter.is_alphanumeric()).to_lowercase();
+            ["error", "exception", "fatal", "panic"].iter().any(|end| word.ends_with(end))
+        })
     });
-    !is_indented(line) && (has_error_name || line.split_whitespace().take(6).any(is_level))
+    !is_indented(line)
+        && (has_error_name
+            || line.split_whitespace().take(6).any(|word| {
+                let word = word.trim_matches(|letter: char| !letter.is_alphanumeric());
+                ["ERROR", "FATAL", "CRITICAL"].contains(&word)
+            }))
         || line.trim_start().starts_with("× ")
 }
 

@@ -125,12 +125,14 @@ fn decode_base64(run: &[u8]) -> Option<Vec<u8>> {
             .with_decode_padding_mode(DecodePaddingMode::Indifferent)
             .with_decode_allow_trailing_bits(true),
     );
-    let standard = |byte: &u8| match byte {
-        b'-' => b'+',
-        b'_' => b'/',
-        other => *other,
-    };
-    let mut letters: Vec<u8> = run.iter().map(standard).collect();
+    let mut letters: Vec<u8> = run
+        .iter()
+        .map(|byte| match byte {
+            b'-' => b'+',
+            b'_' => b'/',
+            other => *other,
+        })
+        .collect();
     if letters.len() % 4 == 1 {
         letters.pop();
     }

@@ -114,8 +114,9 @@ impl Launcher {
         };
         let (drained_tail, (ended_sender, ended)) = (tail.clone(), oneshot::channel::<()>());
         self.tasks.spawn(async move {
-            let log = |line: &str| tracing::info!(server = &*name, line, "stderr");
-            drained_tail.drain(stderr, log).await;
+            drained_tail
+                .drain(stderr, |line| tracing::info!(server = &*name, line, "stderr"))
+                .await;
             drop(ended_sender);
         });
         (tail, ended)

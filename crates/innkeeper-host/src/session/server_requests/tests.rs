@@ -27,7 +27,7 @@ struct RunningCallback(String, mpsc::Sender<(String, bool)>);
 
 impl Drop for RunningCallback {
     fn drop(&mut self) {
-        drop(self.1.try_send((self.0.clone(), false)));
+        let _ = self.1.try_send((self.0.clone(), false));
     }
 }
 

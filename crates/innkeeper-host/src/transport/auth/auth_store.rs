@@ -124,7 +124,7 @@ impl AuthStore {
         let new = self.path(directory, &format!("{}-{number}.new", std::process::id()));
         let result = write_record(&new, &self.path(directory, "json"), record);
         if result.is_err() {
-            drop(fs::remove_file(&new));
+            let _ = fs::remove_file(&new);
         }
         result
     }

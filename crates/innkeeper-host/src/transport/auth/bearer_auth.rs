@@ -143,7 +143,9 @@ impl BearerAuth {
         }
         // A renewal that is cancelled half-way may invalidate the token, so a task completes it.
         let (done, result) = oneshot::channel();
-        self.tasks.spawn(async move { drop(done.send(token.await)) });
+        self.tasks.spawn(async move {
+            let _ = done.send(token.await);
+        });
         result.await.unwrap_or_else(|_| Err(self.error(AuthErrorKind::Shutdown)))
     }
 
@@ -210,8 +212,7 @@ impl BearerAuth {
         }
         let (sender, receiver) = watch::channel(None);
         *flight = Some(receiver.clone());
-        let challenged = || self.provider.on_challenge(&self.resource, challenge);
-        let signing_in = self.catch_panic(challenged);
+        let signing_in = self.catch_panic(|| self.provider.on_challenge(&self.resource, challenge));
         let access = self.clone();
         self.tasks.spawn(async move {
             let result = signing_in.await;
@@ -222,7 +223,7 @@ impl BearerAuth {
             // Clear the sign-in before the result is sent, so that a later rejection starts a new
             // sign-in.
             *access.pending.lock().unwrap_or_else(PoisonError::into_inner) = None;
-            drop(sender.send(Some(result)));
+            let _ = sender.send(Some(result));
         });
         receiver
     }
@@ -242,11 +243,13 @@ fn with_bearer(request: RequestBuilder, token: Option<&Secret>) -> RequestBuilde
 
 /// Returns the `WWW-Authenticate` header of a response that requires another token.
 fn parse_challenge(status: StatusCode, headers: &HeaderMap) -> Option<Option<String>> {
-    let text = |value: &HeaderValue| {
-        value.to_str().ok().filter(|text| text.len() <= MAX_CHALLENGE_BYTES).map(str::to_owned)
-    };
-    let challenges: Vec<String> =
-        headers.get_all(WWW_AUTHENTICATE).iter().filter_map(text).collect();
+    let challenges: Vec<String> = headers
+        .get_all(WWW_AUTHENTICATE)
+        .iter()
+        .filter_map(|value| {
+            value.to_str().ok().filter(|text| text.len() <= MAX_CHALLENGE_BYTES).map(str::to_owned)
+        })
+        .collect();
     let bearer = challenges.iter().find(|challenge| names_bearer(challenge));
     let header = bearer.or(challenges.first());
     match status {

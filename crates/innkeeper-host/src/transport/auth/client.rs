@@ -55,8 +55,9 @@ impl AuthHttpClient {
     }
 
     fn client(&self) -> Result<&Client, AuthRequestError> {
-        let build = || client::build_client_with_resolver(&self.remote, self.policy.clone());
-        let client = self.client.get_or_init(build);
+        let client = self
+            .client
+            .get_or_init(|| client::build_client_with_resolver(&self.remote, self.policy.clone()));
         client.as_ref().map_err(|error| AuthRequestError::Failed(error.to_string().into()))
     }
 

@@ -179,8 +179,7 @@ fn parse_headers(text: &[u8]) -> Result<HeaderMap, String> {
             return Err(format!("the header `{name}` is reserved"));
         }
         let value = HeaderValue::from_str(&value);
-        let bad = |_| format!("`{name}` has an invalid header value");
-        let mut value = value.map_err(bad)?;
+        let mut value = value.map_err(|_| format!("`{name}` has an invalid header value"))?;
         value.set_sensitive(true);
         headers.insert(header_name, value);
     }

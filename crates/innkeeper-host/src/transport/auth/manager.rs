@@ -61,7 +61,7 @@ impl AuthManager {
     /// Removes the tokens of a removed server from memory. Stored tokens stay.
     pub(crate) fn forget(&self, server: &str) {
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
-        drop(servers.remove(server));
+        let _ = servers.remove(server);
     }
 
     /// Returns whether a sign-in is running for a server.

@@ -170,8 +170,7 @@ impl OauthInner {
             }
         } else {
             self.set_current(None);
-            let renewable = |token: &StoredToken| token.is_renewable();
-            if state.stored.token.as_ref().is_some_and(renewable)
+            if state.stored.token.as_ref().is_some_and(|token| token.is_renewable())
                 && let Some(token) = self.renew(&mut state, Some(challenge)).await?
             {
                 return Ok(token);

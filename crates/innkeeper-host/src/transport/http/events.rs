@@ -141,7 +141,7 @@ pub(super) async fn read_events(
         resume.retry = decoder.retry().map(Duration::from_millis).or(resume.retry);
         if is_answered() {
             let rest = async { while let Ok(Some(_)) = response.chunk().await {} };
-            drop(timeout(STREAM_END_GRACE, rest).await);
+            let _ = timeout(STREAM_END_GRACE, rest).await;
             return StreamEnd::Responded;
         }
         if decoder.is_discarding() {

@@ -41,7 +41,7 @@ pub(super) async fn listen(
                 &http_session, session.as_ref(), was_open, &mut resume, &mut opened,
             ) => heard,
         };
-        drop(opened.take());
+        let _ = opened.take();
         match outcome {
             ListenOutcome::SessionChanged => continue,
             ListenOutcome::Ended => {
@@ -148,7 +148,7 @@ async fn read_stream(
         Some(_) if was_open => http_session.send_in_session(request).await,
         _ => http_session.send(request).await,
     };
-    drop(opened.take());
+    let _ = opened.take();
     match result {
         Ok(response) if response.status().is_success() => {
             let kind = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);

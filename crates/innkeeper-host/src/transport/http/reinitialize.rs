@@ -91,9 +91,9 @@ impl HttpSession {
             }
         };
         let mut body = Vec::new();
-        drop(envelope::write_notification(&mut body, method::INITIALIZED, None::<&()>));
+        let _ = envelope::write_notification(&mut body, method::INITIALIZED, None::<&()>);
         let notification = self.send(self.build_post(headers.get(http::SESSION_ID), body.into()));
-        drop(timeout(CONTROL_TIMEOUT, notification).await);
+        let _ = timeout(CONTROL_TIMEOUT, notification).await;
         // Other tasks see the session only now. A caller that gave up earlier leaves the old
         // session for renewal.
         self.set_session(init_request, &headers);

@@ -122,7 +122,7 @@ pub(super) async fn read_status_failure(mut response: Response) -> StatusFailure
         }
     };
     // After a timeout the received part of the body is sufficient.
-    drop(timeout(BODY_TIMEOUT, reading).await);
+    let _ = timeout(BODY_TIMEOUT, reading).await;
     let is_busy = matches!(status, 429 | 502 | 503);
     let error_object = parse_error_object(&body, &sent);
     let words = match &error_object {

@@ -98,13 +98,11 @@ pub(super) fn refused_session(text: &[u8], id: Option<u64>) -> Option<ExchangeFa
     }
     let error = message.get("error").filter(|_| message.get("method").is_none())?;
     let words = error.get("message").unwrap_or(error).as_str()?;
-    let error_object = |code| {
+    let is_own = id.is_some() && message.get("id").and_then(Value::as_u64) == id;
+    let error = error.get("code").and_then(Value::as_i64).map_or_else(missing_response, |code| {
         let message = words.to_owned();
         RequestError::ErrorResponse(ErrorObject { code, message, data: None })
-    };
-    let is_own = id.is_some() && message.get("id").and_then(Value::as_u64) == id;
-    let error =
-        error.get("code").and_then(Value::as_i64).map_or_else(missing_response, error_object);
+    });
     let fate = match &error {
         RequestError::ErrorResponse(error) if is_own => fate_by_words(error),
         _ => SessionFate::Forgotten,

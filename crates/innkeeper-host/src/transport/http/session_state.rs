@@ -102,7 +102,7 @@ impl HttpSessionState {
     /// Resolves when the current session is not `session`.
     pub(super) async fn wait_change(&self, session: Option<&HeaderValue>) {
         // `self` owns the sender, so the wait cannot fail.
-        drop(self.id.subscribe().wait_for(|now| now.as_ref() != session).await);
+        let _ = self.id.subscribe().wait_for(|now| now.as_ref() != session).await;
     }
 
     fn lock_initialize_request(&self) -> MutexGuard<'_, Option<InitializeRequest>> {
@@ -132,7 +132,7 @@ impl HttpSessionState {
     /// Stores the result of the handshake of the legacy era.
     pub(crate) fn set_initialize_result(&self, result: Box<RawValue>) {
         // A connection has one handshake: a later `initialize` has the same result.
-        drop(self.initialize_result.set(result));
+        let _ = self.initialize_result.set(result);
     }
 
     fn lock_handed_over(&self) -> MutexGuard<'_, Option<HeaderValue>> {

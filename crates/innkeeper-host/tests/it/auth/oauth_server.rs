@@ -90,7 +90,9 @@ impl OauthTestServer {
             let mut connections = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
                 let handler = handler.clone();
-                connections.spawn(async move { drop(handler.serve(stream).await) });
+                connections.spawn(async move {
+                    let _ = handler.serve(stream).await;
+                });
             }
         });
         Self { origin, options, state, _tasks: tasks }

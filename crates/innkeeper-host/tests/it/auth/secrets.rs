@@ -75,9 +75,7 @@ async fn a_clients_secret_goes_to_no_other_authorization_server_than_the_first_o
     assert!(other.requests("/token").is_empty());
     // The resource server does not accept the resulting token; the test only checks where the host
     // requests it.
-    drop(
-        start_with(&client_credentials_config(&json!({"issuer": format!("{other_origin}/")})))
-            .await,
-    );
+    let _ = start_with(&client_credentials_config(&json!({"issuer": format!("{other_origin}/")})))
+        .await;
     assert!(!other.requests("/token").is_empty());
 }

@@ -35,7 +35,7 @@ impl BlockingCallback {
                 handler.call_count.fetch_add(1, Ordering::Relaxed);
                 let open = handler.active.fetch_add(1, Ordering::Relaxed) + 1;
                 handler.max_active.fetch_max(open, Ordering::Relaxed);
-                drop(handler.release.subscribe().wait_for(|free| *free).await);
+                let _ = handler.release.subscribe().wait_for(|free| *free).await;
                 handler.active.fetch_sub(1, Ordering::Relaxed);
                 Ok(json!({"action": "accept"}))
             }
@@ -172,7 +172,7 @@ async fn a_question_inside_of_an_answer_ends_with_the_time_of_the_call() {
         move |_: ServerRequest| {
             let host = host.clone();
             async move {
-                drop(host.call_tool("a.pid", ()).await);
+                let _ = host.call_tool("a.pid", ()).await;
                 Ok(json!({"action": "accept"}))
             }
         }

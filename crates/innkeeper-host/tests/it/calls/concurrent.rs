@@ -110,11 +110,11 @@ async fn metrics_read_while_calls_end_are_never_torn() {
                     2 => {
                         let uri = "fx://one/item/1";
                         let fresh = CallOptions { fresh: true, ..CallOptions::default() };
-                        drop(host.read_resource(uri, None, fresh).await.unwrap());
+                        let _ = host.read_resource(uri, None, fresh).await.unwrap();
                     }
                     _ => {
                         let call = host.call_tool("one.sleep", json!({"ms": 50}));
-                        drop(tokio::time::timeout(Duration::from_millis(1), call).await);
+                        let _ = tokio::time::timeout(Duration::from_millis(1), call).await;
                     }
                 }
             }

@@ -29,7 +29,7 @@ async fn a_server_request_without_a_callback_is_reported() {
     let server = test_env.fixture("one").switch("--ask-sampling").switch("--ask-anyway");
     let host = test_env.start([server]).await.unwrap();
     // The host denies the server's request, regardless of the result of the call.
-    drop(host.call_tool("one.pid", ()).await);
+    let _ = host.call_tool("one.pid", ()).await;
     let lines = log.security_lines();
     assert_eq!(lines.len(), 1, "{lines:#?}");
     let line = &lines[0];

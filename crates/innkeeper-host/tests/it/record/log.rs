@@ -73,7 +73,7 @@ async fn a_request_is_logged_with_its_fields_and_without_any_body() {
     host.get_prompt("one.greet", &arguments, CallOptions::default()).await.unwrap();
     host.read_resource("fx://one/static", None, CallOptions::default()).await.unwrap();
     let result = host.call_tool("one.add", json!({"a": canary, "b": 1})).await;
-    drop(result.unwrap_err());
+    let _ = result.unwrap_err();
     host.shutdown().await;
     let journal = test_env.journal();
     let lines = log.with_message("request").split_off(at_start);

@@ -41,7 +41,7 @@ async fn a_host_that_is_dropped_leaves_no_connection() {
     ] {
         let test_env = TestEnv::new();
         let remote = transport(RemoteServer::for_fixture(test_env.fixture("a"))).start().await;
-        drop(start_host(&test_env, [("a", remote.config_entry())]).await);
+        let _ = start_host(&test_env, [("a", remote.config_entry())]).await;
         test_env.assert_gone().await;
     }
 }

@@ -24,9 +24,13 @@ pub(super) fn compile_filter() -> Result<Option<BpfProgram>, BackendError> {
 }
 
 fn other_domain() -> Result<SeccompRule, BackendError> {
-    let other = |local: libc::c_int| {
-        let domain = u64::from(local.unsigned_abs());
-        SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, domain)
-    };
-    SeccompRule::new(LOCAL_DOMAINS.into_iter().map(other).collect::<Result<_, _>>()?)
+    SeccompRule::new(
+        LOCAL_DOMAINS
+            .into_iter()
+            .map(|local| {
+                let domain = u64::from(local.unsigned_abs());
+                SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, domain)
+            })
+            .collect::<Result<_, _>>()?,
+    )
 }

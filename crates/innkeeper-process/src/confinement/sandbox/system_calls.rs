@@ -180,8 +180,10 @@ fn refused_calls(writes: bool) -> Result<Rules, BackendError> {
         rules.insert(*call, set_id_rules(*mode, None)?);
     }
     for (call, flags) in OPEN_CALLS {
-        let of_flag = |flag| set_id_rules(flags + 1, Some(&masked(*flags, flag, flag)?));
-        let of_flags = CREATING_FLAGS.into_iter().map(of_flag).collect::<Result<Vec<_>, _>>()?;
+        let of_flags = CREATING_FLAGS
+            .into_iter()
+            .map(|flag| set_id_rules(flags + 1, Some(&masked(*flags, flag, flag)?)))
+            .collect::<Result<Vec<_>, _>>()?;
         rules.insert(*call, of_flags.concat());
     }
     for call in [libc::SYS_clone, libc::SYS_unshare] {
@@ -214,8 +216,10 @@ fn masked(argument: u8, mask: u64, value: u64) -> Result<SeccompCondition, Backe
 
 fn attribute_calls() -> Result<Rules, BackendError> {
     let mut rules: Rules = ATTRIBUTE_CALLS.iter().map(|call| (*call, Vec::new())).collect();
-    let request = |request| SeccompRule::new(vec![condition(1, SeccompCmpOp::Eq, request)?]);
-    let requests = ATTRIBUTE_REQUESTS.into_iter().map(request).collect::<Result<_, _>>()?;
+    let requests = ATTRIBUTE_REQUESTS
+        .into_iter()
+        .map(|request| SeccompRule::new(vec![condition(1, SeccompCmpOp::Eq, request)?]))
+        .collect::<Result<_, _>>()?;
     rules.insert(libc::SYS_ioctl, requests);
     Ok(rules)
 }

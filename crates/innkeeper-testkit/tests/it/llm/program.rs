@@ -42,7 +42,7 @@ async fn the_program_answers_until_its_input_ends_and_writes_what_it_was_asked()
     assert_eq!(NormalizedReply::from_body("chat", &reply.json().await).text, "Hello.");
     let mut reply = HttpExchange::request(&llm, "GET", "/v1/models?a=b", &[], None).await;
     assert_eq!(reply.json().await["data"][0]["id"], "scripted");
-    drop(child.stdin.take());
+    let _ = child.stdin.take();
     assert!(within_timeout(child.wait()).await.unwrap().success());
 
     let log = std::fs::read_to_string(requests).unwrap();

@@ -75,8 +75,8 @@ async fn every_request_is_remembered_as_it_came() {
     let body = conversation::first_request("gemini");
     let address = api_path("gemini", true);
     let headers = [("X-Key", "k")];
-    drop(HttpExchange::request(&llm, "POST", address, &headers, Some(&body)).await);
-    drop(HttpExchange::request(&llm, "POST", address, &[], Some(&json!({"a": 1}))).await);
+    let _ = HttpExchange::request(&llm, "POST", address, &headers, Some(&body)).await;
+    let _ = HttpExchange::request(&llm, "POST", address, &[], Some(&json!({"a": 1}))).await;
     let requests = llm.requests();
     let (path, query) = address.split_once('?').unwrap();
     assert_eq!((requests[0].path.as_str(), requests[0].query.as_str()), (path, query));
@@ -137,5 +137,5 @@ async fn a_dropped_model_listens_no_more() {
 #[test]
 #[should_panic(expected = "cannot have content")]
 fn a_failure_that_says_something_fails_where_it_is_written() {
-    drop(ScriptedReply::status(500).with_text("a"));
+    let _ = ScriptedReply::status(500).with_text("a");
 }

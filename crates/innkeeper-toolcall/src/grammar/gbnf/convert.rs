@@ -221,11 +221,13 @@ impl<'a> SchemaConverter<'a> {
         at: &str,
     ) -> String {
         let types = self.allowed_types(schema, at);
-        let fits = |value: &&Value| {
-            types.is_empty() || types.iter().any(|type_name| has_type(value, type_name))
-        };
-        let alternatives: Vec<String> =
-            values.iter().filter(fits).map(|choice| literal(&choice.to_string())).collect();
+        let alternatives: Vec<String> = values
+            .iter()
+            .filter(|value| {
+                types.is_empty() || types.iter().any(|type_name| has_type(value, type_name))
+            })
+            .map(|choice| literal(&choice.to_string()))
+            .collect();
         for key in schema.keys().filter(|key| !["type", keyword].contains(&key.as_str())) {
             let single_keyword = Map::from_iter([(key.clone(), Value::Null)]);
             if has_other_constraints(&single_keyword, "") && !UNSUPPORTED.contains(&key.as_str()) {
@@ -291,10 +293,12 @@ impl<'a> SchemaConverter<'a> {
         keyword: &str,
     ) -> Option<u64> {
         let value = schema.get(keyword)?;
-        let is_integer = |float: &f64| float.fract() == 0.0 && (0.0..1e15).contains(float);
-        let count = value
-            .as_u64()
-            .or_else(|| value.as_f64().filter(is_integer).map(|number| number as u64));
+        let count = value.as_u64().or_else(|| {
+            value
+                .as_f64()
+                .filter(|float| float.fract() == 0.0 && (0.0..1e15).contains(float))
+                .map(|number| number as u64)
+        });
         if count.is_none() {
             self.report_loss(at, keyword, GrammarLossKind::Dropped);
         }

@@ -34,6 +34,5 @@ pub(super) fn free_text_rule(rules: &mut RuleSet, trigger: &str, call: &str) -> 
 fn matched_prefix_len(marker: &[char], matched: usize, letter: char) -> usize {
     let mut text = marker[..matched].to_vec();
     text.push(letter);
-    let ends_with = |length: &usize| text.ends_with(&marker[..*length]);
-    (0..=text.len()).rev().find(ends_with).unwrap_or(0)
+    (0..=text.len()).rev().find(|length| text.ends_with(&marker[..*length])).unwrap_or(0)
 }

@@ -134,9 +134,10 @@ impl SchemaConverter<'_> {
             return format!("{any}*");
         }
         // These keys have no escapes, so they never equal a name that needs an escape.
-        let plain = |letter: &char| !matches!(letter, '"' | '\\' | '\0'..='\x1F' | '\x7F');
         let firsts = names.iter().filter_map(|name| name.chars().next());
-        let mut letters: Vec<char> = firsts.filter(plain).collect();
+        let mut letters: Vec<char> = firsts
+            .filter(|letter| !matches!(letter, '"' | '\\' | '\0'..='\x1F' | '\x7F'))
+            .collect();
         letters.dedup();
         let mut alternatives: Vec<String> = Vec::new();
         if !names.contains("") {

@@ -113,10 +113,13 @@ impl RuleSet {
 
     /// Returns a new rule name of letters, digits and hyphens, based on `base_name`.
     pub(super) fn unique_name(&mut self, base_name: &str) -> String {
-        let safe = |character: char| {
-            if character.is_ascii_alphanumeric() { character.to_ascii_lowercase() } else { '-' }
-        };
-        let base: String = base_name.chars().take(MAX_NAME_CHARS).map(safe).collect();
+        let base: String = base_name
+            .chars()
+            .take(MAX_NAME_CHARS)
+            .map(|character| {
+                if character.is_ascii_alphanumeric() { character.to_ascii_lowercase() } else { '-' }
+            })
+            .collect();
         let base = match base.trim_matches('-') {
             "" => "rule".to_owned(),
             base => base.to_owned(),

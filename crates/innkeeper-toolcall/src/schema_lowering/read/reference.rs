@@ -107,9 +107,10 @@ impl<'a> SchemaReader<'a, '_> {
             return *at;
         }
         let last = pointer.rsplit('/').next().unwrap_or_default();
-        let plain =
-            |character: &char| character.is_ascii_alphanumeric() || matches!(character, '_' | '-');
-        let stem: String = last.chars().filter(plain).collect();
+        let stem: String = last
+            .chars()
+            .filter(|character| character.is_ascii_alphanumeric() || matches!(character, '_' | '-'))
+            .collect();
         let mut name = if stem.is_empty() { "schema".to_owned() } else { stem.clone() };
         let at = self.kept_references.len();
         let mut number = at;

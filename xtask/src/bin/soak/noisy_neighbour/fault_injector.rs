@@ -81,16 +81,18 @@ async fn run_fault(
     started: Sender<Result<(), String>>,
     times: &AtomicU64,
 ) {
-    let report = |outcome| async { drop(started.send(outcome).await) };
+    let report = |outcome| async {
+        let _ = started.send(outcome).await;
+    };
     match scenario.trigger {
         Trigger::Starts => {
             let starting = async {
                 // The result is part of the fault.
                 times.fetch_add(1, Ordering::Relaxed);
-                drop(apply_config(host, with).await);
+                let _ = apply_config(host, with).await;
                 loop {
                     times.fetch_add(1, Ordering::Relaxed);
-                    drop(host.restart_server(FAULTY_SERVER).await);
+                    let _ = host.restart_server(FAULTY_SERVER).await;
                 }
             };
             let telling = async {
@@ -117,7 +119,7 @@ async fn run_fault(
                 let (outcome, ()) = tokio::join!(call, pace);
                 let unavailable = matches!(outcome, Err(CallError::Unavailable { .. }));
                 if unavailable || scenario.trigger == Trigger::CallsAndRestarts {
-                    drop(host.restart_server(FAULTY_SERVER).await);
+                    let _ = host.restart_server(FAULTY_SERVER).await;
                 }
             }
         }

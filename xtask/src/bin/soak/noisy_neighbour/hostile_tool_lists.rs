@@ -16,8 +16,8 @@ const DOUBLING_LEVELS: usize = 30;
 pub(super) fn write_tool_lists(dir: &Path) -> Result<(), String> {
     for (name, tools) in all_tool_lists() {
         let path = tool_list_path(dir, name);
-        let problem = |error| format!("`{}`: {error}", path.display());
-        fs::write(&path, tools.to_string()).map_err(problem)?;
+        fs::write(&path, tools.to_string())
+            .map_err(|error| format!("`{}`: {error}", path.display()))?;
     }
     Ok(())
 }

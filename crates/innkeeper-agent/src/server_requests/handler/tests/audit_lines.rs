@@ -62,7 +62,7 @@ async fn each_request_has_one_audit_event_with_hashes_in_place_of_texts() {
     let user = TestUser::new(ApprovalDecision::Approve, values(&json!({"colour": "red"})));
     handler(ask(&user), []).0.respond(elicitation("a")).await.unwrap();
     let (nested, _) = nested_model();
-    drop(nested.respond(sampling("a", 16)).now_or_never());
+    let _ = nested.respond(sampling("a", 16)).now_or_never();
     let lines = lines.0.lock().unwrap().join("\n");
     let expected = r#"
  INFO audit="sampling" server="a" item="paint" outcome="answered" response total_tokens=5

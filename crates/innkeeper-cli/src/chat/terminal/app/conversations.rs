@@ -95,8 +95,10 @@ impl App {
         let threads = self.search_threads.clone();
         let current = self.session.file().map(ConversationFile::id);
         self.earlier_messages = Some(Box::pin(async move {
-            let read = move || conversation_file::earlier_messages(&directory, current.as_deref());
-            threads.run(read).await.unwrap_or_default()
+            threads
+                .run(move || conversation_file::earlier_messages(&directory, current.as_deref()))
+                .await
+                .unwrap_or_default()
         }));
     }
 }

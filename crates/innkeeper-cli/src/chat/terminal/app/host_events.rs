@@ -78,8 +78,7 @@ impl App {
     /// Shows how many log messages were left out.
     pub(super) fn show_left_out_messages(&mut self) {
         let transcript = &mut self.screen.transcript;
-        let is_shown = |text: &str| transcript.has_recent_notice(text);
-        match self.server_log.take_note(is_shown) {
+        match self.server_log.take_note(|text| transcript.has_recent_notice(text)) {
             Some((Some(replaced), note)) => transcript.replace_recent_notice(&replaced, note),
             Some((None, note)) => self.screen.on_server_line(Role::Dim, note),
             None => {}

@@ -311,11 +311,14 @@ impl Renderer {
     fn prefixes(&self) -> Vec<Span<'static>> {
         let max = MAX_INDENT.min(self.width / 2);
         let mut columns = 0;
-        let fits = |prefix: &&Span<'static>| {
-            columns += prefix.width();
-            columns <= max
-        };
-        self.prefixes.iter().take_while(fits).cloned().collect()
+        self.prefixes
+            .iter()
+            .take_while(|prefix| {
+                columns += prefix.width();
+                columns <= max
+            })
+            .cloned()
+            .collect()
     }
 
     fn finish(mut self) -> Vec<Line<'static>> {

@@ -79,14 +79,13 @@ impl<'g> Iteration<'g> {
 
 /// Returns whether a call of the run has this error.
 fn is_of_call(error: &ErrorView, run: &RunView) -> bool {
-    let has_error = |call: &CallView| match &error.tool_call_id {
+    run.tool_chain.iter().any(|call| match &error.tool_call_id {
         Some(id) => call.tool_call_id.as_ref() == Some(id),
         None => {
             error.tool_name.as_ref() == Some(&call.tool_name)
                 && call.error.as_ref() == Some(&error.error)
         }
-    };
-    run.tool_chain.iter().any(has_error)
+    })
 }
 
 impl<'g> Request<'g> {

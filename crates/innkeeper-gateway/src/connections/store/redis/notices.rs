@@ -74,12 +74,12 @@ impl Drop for Waiter<'_> {
 
 /// Wakes readers until the future is dropped.
 pub(super) async fn deliver(redis: Arc<RedisClient>, waiters: Arc<Waiters>) {
-    let on_notice = move |id: Option<&str>| match id.map(str::parse) {
+    deliver_notices(redis, NOTICE_CHANNEL, move |id| match id.map(str::parse) {
         Some(Ok(id)) => waiters.wake(id),
         Some(Err(_)) => {}
         None => waiters.wake_all(),
-    };
-    deliver_notices(redis, NOTICE_CHANNEL, on_notice).await;
+    })
+    .await;
 }
 
 #[cfg(test)]

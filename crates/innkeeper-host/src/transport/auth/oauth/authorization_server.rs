@@ -108,8 +108,9 @@ impl AuthorizationServer {
     pub(super) fn set_client(&mut self, client: &RegisteredClient) -> Result<(), AuthErrorKind> {
         let mut config = OAuthClientConfig::new(&*client.id, &*client.redirect_uri);
         config.client_secret.clone_from(&client.secret);
-        let no_use = |error: AuthError| AuthErrorKind::Discovery(describe_error(&error));
-        self.manager.configure_client(config).map_err(no_use)
+        self.manager
+            .configure_client(config)
+            .map_err(|error| AuthErrorKind::Discovery(describe_error(&error)))
     }
 
     /// Registers a client with this redirect URI.
@@ -152,16 +153,15 @@ impl AuthorizationServer {
         let callback =
             callback.map_err(|error| AuthErrorKind::TokenRequestFailed(describe_error(&error)))?;
         let sent = SentSecrets::new(client.secret.iter().chain([&callback.code]));
-        let no_token = |error: AuthError| {
-            AuthErrorKind::TokenRequestFailed(describe_error_masked(&sent, &error))
-        };
         let issuer = callback.issuer.as_deref();
         let exchange = self.manager.exchange_code_for_token_with_issuer(
             &callback.code,
             &callback.csrf_token,
             issuer,
         );
-        let response = without_logging(exchange).await.map_err(no_token)?;
+        let response = without_logging(exchange).await.map_err(|error| {
+            AuthErrorKind::TokenRequestFailed(describe_error_masked(&sent, &error))
+        })?;
         StoredToken::from_response(&response, &self.issuer, client, scopes)
             .ok_or_else(missing_token)
     }

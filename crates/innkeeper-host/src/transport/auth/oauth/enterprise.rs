@@ -58,8 +58,8 @@ pub(super) async fn request_token(
     if let Some(lasts) = token_response.expires_in {
         response["expires_in"] = lasts.as_secs().into();
     }
-    let nothing = || AuthErrorKind::TokenRequestFailed("the response contains no token".into());
-    StoredToken::from_response(&response, library.issuer(), client, scopes).ok_or_else(nothing)
+    StoredToken::from_response(&response, library.issuer(), client, scopes)
+        .ok_or_else(|| AuthErrorKind::TokenRequestFailed("the response contains no token".into()))
 }
 
 /// Returns the authentication method of a client.

@@ -68,11 +68,12 @@ impl OauthInner {
             Some(quoted) => quoted.split('"').next().unwrap_or_default(),
             None => metadata_url.split([',', ' ']).next().unwrap_or_default(),
         };
-        let disallowed = || AuthErrorKind::disallowed_address("`resource_metadata`", metadata_url);
         let allowed_url =
             WWWAuthenticateParams::parse(header, &self.context.url).resource_metadata_url;
         let allowed_url = allowed_url.filter(|url| self.context.http.allows(url));
-        allowed_url.map(drop).ok_or_else(disallowed)
+        allowed_url
+            .map(drop)
+            .ok_or_else(|| AuthErrorKind::disallowed_address("`resource_metadata`", metadata_url))
     }
 
     /// Requests a token with the grant of the configuration.

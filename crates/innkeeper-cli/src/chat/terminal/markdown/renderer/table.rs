@@ -28,11 +28,12 @@ impl Table {
 
     pub(super) fn render(&self, width: usize, theme: Theme) -> Vec<Line<'static>> {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or_default();
-        let width_of = |column: usize| {
-            let cells = self.rows.iter().filter_map(|row| row.get(column));
-            cells.map(|cell| cell.width()).max().unwrap_or_default()
-        };
-        let widths: Vec<usize> = (0..columns).map(width_of).collect();
+        let widths: Vec<usize> = (0..columns)
+            .map(|column| {
+                let cells = self.rows.iter().filter_map(|row| row.get(column));
+                cells.map(|cell| cell.width()).max().unwrap_or_default()
+            })
+            .collect();
         let total = widths.iter().sum::<usize>() + SEPARATOR.width() * columns.saturating_sub(1);
         if total <= width { self.grid(&widths, theme) } else { self.list(width, theme) }
     }
