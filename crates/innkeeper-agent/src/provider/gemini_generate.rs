@@ -4,6 +4,8 @@ mod partial_tool_call;
 mod request;
 mod response;
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
 use super::codec::{
     ApiError, BufferedDecoder, EncodeRequest, EventSplitter, HttpRequest, ResponseDecoder,
 };
@@ -11,8 +13,11 @@ use super::gemini::{self, model_name};
 use super::{Response, StreamChunk};
 use response::ResponseAccumulator;
 
+/// All characters but the unreserved ones of RFC 3986.
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
 pub(super) fn encode(encode_request: EncodeRequest<'_>) -> Result<HttpRequest, ApiError> {
-    let model = encode_path_segment(model_name(encode_request.model));
+    let model = utf8_percent_encode(model_name(encode_request.model), RESERVED);
     let method =
         if encode_request.streaming { "streamGenerateContent?alt=sse" } else { "generateContent" };
     let body = serde_json::to_vec(&request::request_body(encode_request));
@@ -32,20 +37,6 @@ pub(super) fn response_decoder(model: &str, streaming: bool) -> Box<dyn Response
 
 pub(super) fn decode_error(status: u16, body: &[u8]) -> ApiError {
     gemini::decode_error(status, body)
-}
-
-/// Percent-encodes a text as one path segment.
-fn encode_path_segment(text: &str) -> String {
-    let mut segment = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                segment.push(char::from(byte));
-            }
-            _ => segment.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    segment
 }
 
 /// A decoder of an event stream; each event is a response object with a chunk of the candidate.

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value, json};
 
 use crate::offering::ListItem;
@@ -22,6 +23,9 @@ const MAX_OPERATION_ID_BYTES: usize = 64;
 /// The keywords whose value is no schema.
 const VALUES: [&str; 5] = ["const", "default", "enum", "example", "examples"];
 
+/// All characters but the unreserved ones of RFC 3986.
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
 /// Describes each tool as one operation.
 pub(super) fn description<'t>(
     base_path: &str,
@@ -36,7 +40,7 @@ pub(super) fn description<'t>(
         let Ok(definition) = serde_json::from_str::<Map<String, Value>>(&tool.text) else {
             continue;
         };
-        let path = format!("/tools/{}", escape_path_segment(&tool.name));
+        let path = format!("/tools/{}", utf8_percent_encode(&tool.name, RESERVED));
         let operation = operation(&tool.name, &definition, &mut components);
         paths.insert(path, json!({ "post": operation }));
     }
@@ -198,18 +202,6 @@ fn plain_name(name: &str) -> String {
 /// Escapes a name as one part of a JSON pointer.
 fn escape_pointer(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
-}
-
-/// Escapes a name as one segment of a path.
-fn escape_path_segment(name: &str) -> String {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    name.bytes()
-        .map(
-            |byte| {
-                if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }
-            },
-        )
-        .collect()
 }
 
 /// Where the parts of a schema are in the description.

@@ -4,6 +4,14 @@ use std::fmt::{self, Write as _};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+/// All characters but the unreserved ones of RFC 3986.
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// What `encodeURIComponent` of JavaScript escapes.
+const ESCAPED_BY_JAVASCRIPT: &AsciiSet =
+    &RESERVED.remove(b'!').remove(b'*').remove(b'\'').remove(b'(').remove(b')');
 
 /// A text to search.
 pub(super) struct Needle {
@@ -67,8 +75,8 @@ fn spellings(value: &str) -> Vec<Vec<u8>> {
     let json = serde_json::Value::from(value).to_string();
     let json = json[1..json.len() - 1].to_owned();
     let mut texts = vec![json.replace('/', "\\/"), escape_non_ascii(&json), json];
-    for unreserved in ["-._~", "-._~!*'()"] {
-        let percent = percent_encode(value, unreserved);
+    for escaped in [RESERVED, ESCAPED_BY_JAVASCRIPT] {
+        let percent = utf8_percent_encode(value, escaped).to_string();
         texts.push(percent.replace("%20", "+"));
         texts.push(percent);
     }
@@ -97,19 +105,6 @@ fn escape_non_ascii(json: &str) -> String {
                 // Writing to a `String` cannot fail.
                 let _ = write!(text, "\\u{unit:04x}");
             }
-        }
-    }
-    text
-}
-
-/// Escapes what is not in `unreserved`: libraries differ in a few characters.
-fn percent_encode(value: &str, unreserved: &str) -> String {
-    let mut text = String::with_capacity(value.len());
-    for byte in value.bytes() {
-        if byte.is_ascii_alphanumeric() || unreserved.as_bytes().contains(&byte) {
-            text.push(char::from(byte));
-        } else {
-            let _ = write!(text, "%{byte:02X}");
         }
     }
     text

@@ -1,12 +1,14 @@
 //! The secrets of one redaction: those that the caller knows, what follows from them, and what the
 //! detector finds.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
 use std::ops::Range;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use percent_encoding::percent_decode_str;
 
 use super::FindCredentials;
 use super::edits::{Edit, apply};
@@ -326,7 +328,7 @@ fn derived_values(name: &str, value: &str) -> Vec<String> {
     if let Some((_, rest)) = value.split_once("://") {
         let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
         let user = authority.rsplit_once('@').and_then(|(user, _)| user.split_once(':'));
-        derived.extend(user.map(|(_, password)| decode_percent(password)));
+        derived.extend(user.map(|(_, password)| decode_percent(password).into_owned()));
     }
     derived.retain(|word| word.len() >= MIN_WORD_BYTES && !is_auth_scheme(word));
     // The values of JSON, of connection strings, and the lines of a key.
@@ -348,22 +350,7 @@ fn is_random(part: &str) -> bool {
         && part.bytes().any(|byte| byte.is_ascii_alphabetic())
 }
 
-/// Undoes percent-encoding; a text that is not percent-encoded stays.
-pub(super) fn decode_percent(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&first, after)) = rest.split_first() {
-        let digits = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
-        match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
-            Some(byte) if first == b'%' => {
-                bytes.push(byte);
-                rest = &after[2..];
-            }
-            Some(_) | None => {
-                bytes.push(first);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
+/// Undoes percent-encoding; a text that would not be UTF-8 stays.
+pub(super) fn decode_percent(text: &str) -> Cow<'_, str> {
+    percent_decode_str(text).decode_utf8().unwrap_or(Cow::Borrowed(text))
 }

@@ -1,5 +1,6 @@
 //! Other spellings of a text: without the escapes and decorations with which a page may contain a call.
 
+use percent_encoding::percent_decode_str;
 use unicode_normalization::UnicodeNormalization as _;
 
 use crate::sanitize::is_hidden;
@@ -70,31 +71,17 @@ fn tag_length(text: &str, ends_comments: bool) -> Option<usize> {
     is_tag.then_some(inner.len() + "<>".len())
 }
 
-/// Decodes the words that are percent-encoded; `None` if there are none.
+/// Decodes the words that are percent-encoded, in which `+` stands for a space; `None` if there are
+/// none.
 fn decode_percent(text: &str) -> Option<String> {
     memchr::memchr(b'%', text.as_bytes())?;
     let mut plain = Vec::with_capacity(text.len());
     for word in text.split_inclusive(char::is_whitespace) {
-        match decode_word(word) {
-            Some(decoded) => plain.extend(decoded),
-            None => plain.extend(word.bytes()),
-        }
+        let decoded: Vec<u8> = percent_decode_str(&word.replace('+', " ")).collect();
+        let is_encoded = decoded.len() < word.len();
+        plain.extend_from_slice(if is_encoded { &decoded } else { word.as_bytes() });
     }
     (plain.len() < text.len()).then(|| String::from_utf8_lossy(&plain).into_owned())
-}
-
-/// Decodes a percent-encoded word, in which `+` stands for a space.
-fn decode_word(word: &str) -> Option<Vec<u8>> {
-    let mut plain = Vec::with_capacity(word.len());
-    let mut rest = word.as_bytes();
-    while let [first, after @ ..] = rest {
-        let code = after.get(..2).filter(|_| *first == b'%');
-        let code = code.and_then(|code| std::str::from_utf8(code).ok());
-        let byte = code.and_then(|code| u8::from_str_radix(code, 16).ok());
-        plain.push(byte.unwrap_or(if *first == b'+' { b' ' } else { *first }));
-        rest = &after[if byte.is_some() { 2 } else { 0 }..];
-    }
-    (plain.len() < word.len()).then_some(plain)
 }
 
 /// Removes numbers and signs at the starts of lines; `None` if there are none.
@@ -171,10 +158,10 @@ fn escaped_char(text: &str) -> Option<(char, usize)> {
     if let Some(number) = text.strip_prefix("&#") {
         let (digits, _) = number[..number.floor_char_boundary(8)].split_once(';')?;
         let code = match digits.strip_prefix(['x', 'X']) {
-            Some(hexadecimal) => u32::from_str_radix(hexadecimal, 16),
-            None => digits.parse(),
+            Some(hexadecimal) => parse_digits(hexadecimal, 16),
+            None => parse_digits(digits, 10),
         };
-        return Some((char::from_u32(code.ok()?)?, "&#;".len() + digits.len()));
+        return Some((char::from_u32(code?)?, "&#;".len() + digits.len()));
     }
     let letter = match text.strip_prefix('\\')?.as_bytes().first()? {
         // JSON escapes some of these, Markdown all.
@@ -182,15 +169,30 @@ fn escaped_char(text: &str) -> Option<(char, usize)> {
         b'n' => '\n',
         b'r' => '\r',
         b't' => '\t',
-        b'x' => {
-            let code = u8::from_str_radix(text.get(2..4)?, 16).ok()?;
-            return Some((char::from(code), 4));
-        }
-        b'u' => {
-            let code = u32::from_str_radix(text.get(2..6)?, 16).ok()?;
-            return Some((char::from_u32(code)?, 6));
+        escape @ (b'x' | b'u') => {
+            let length = if *escape == b'x' { 4 } else { 6 };
+            let code = parse_digits(text.get(2..length)?, 16)?;
+            return Some((char::from_u32(code)?, length));
         }
         _ => return None,
     };
     Some((letter, 2))
+}
+
+fn parse_digits(digits: &str, radix: u32) -> Option<u32> {
+    // The integer parser would accept a sign.
+    let are_digits = digits.chars().all(|digit| digit.is_digit(radix));
+    are_digits.then(|| u32::from_str_radix(digits, radix).ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_escape_with_a_sign_is_plain_text() {
+        for text in ["%+5", "&#x+41;", "&#+65;", "\\x+5", "\\u+041"] {
+            assert_eq!(decoded(text), None, "{text}");
+        }
+    }
 }

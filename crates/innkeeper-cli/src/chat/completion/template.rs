@@ -1,5 +1,6 @@
 //! The variables of a resource template (RFC 6570) that a person types one after the other.
 
+use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
 
 /// A part of a template.
@@ -129,23 +130,7 @@ fn encode(value: &str, is_reserved: bool) -> String {
 
 /// Decodes `%` sequences; an invalid sequence stays.
 pub(crate) fn decode(text: &str) -> String {
-    let mut bytes = Vec::new();
-    let mut rest = text.as_bytes();
-    while let Some((byte, behind)) = rest.split_first() {
-        let digits = behind.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
-        let decoded = digits.filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
-        match decoded.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
-            Some(decoded) if *byte == b'%' => {
-                bytes.push(decoded);
-                rest = &behind[2..];
-            }
-            Some(_) | None => {
-                bytes.push(*byte);
-                rest = behind;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+    percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
 
 #[cfg(test)]

@@ -156,6 +156,7 @@ fn parts_of_a_value_with_letters_and_digits_are_secrets() {
         ("{\"Authorization\":\"Bearer qwx7788aabbccdd99\"}", "qwx7788aabbccdd99"),
         ("-----BEGIN KEY-----\nMIIEv9IBADANB\nkqhkiG9w0BAQ\n-----END KEY-----", "kqhkiG9w0BAQ"),
         ("postgres://u:pa55wrd@h/db", "pa55wrd"),
+        ("postgres://u:pa%+5s%21w0rd@h/db", "pa%+5s!w0rd"),
         ("Bearer tok1234", "tok1234"),
     ] {
         let redacted = redact_body(&format!("It is {part}."), &[anywhere("env:A", value)]).unwrap();

@@ -1,5 +1,8 @@
 //! Reading of `$ref` and `allOf`.
 
+use std::iter;
+
+use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
 
 use super::{ReadMode, SchemaReader};
@@ -132,9 +135,9 @@ impl<'a> SchemaReader<'a, '_> {
             if !base.is_empty() && base_uri.map(|id| id.trim_end_matches('#')) != Some(base) {
                 return None;
             }
-            let decoded = percent_decode(fragment);
-            let (pointer, value) = [fragment, &decoded]
-                .into_iter()
+            let decoded = percent_decode_str(fragment).decode_utf8().ok();
+            let (pointer, value) = iter::once(fragment)
+                .chain(decoded.as_deref())
                 .find_map(|pointer| Some((pointer, self.root.pointer(pointer)?)))?;
             match bare_reference(value).and_then(Value::as_str) {
                 Some(next) => reference = next,
@@ -149,26 +152,4 @@ impl<'a> SchemaReader<'a, '_> {
 fn bare_reference(schema: &Value) -> Option<&Value> {
     let map = schema.as_object().filter(|map| map.len() == 1)?;
     map.get("$ref")
-}
-
-/// Decodes the percent escapes of a fragment; returns the fragment unchanged if an escape is
-/// invalid.
-fn percent_decode(fragment: &str) -> String {
-    let mut bytes = Vec::new();
-    let mut rest = fragment.as_bytes();
-    while let Some((first, tail)) = rest.split_first() {
-        let code = tail.get(..2).and_then(|pair| std::str::from_utf8(pair).ok());
-        let code = code.and_then(|pair| u8::from_str_radix(pair, 16).ok());
-        match (first, code) {
-            (b'%', Some(byte)) => {
-                bytes.push(byte);
-                rest = &tail[2..];
-            }
-            _ => {
-                bytes.push(*first);
-                rest = tail;
-            }
-        }
-    }
-    String::from_utf8(bytes).unwrap_or_else(|_| fragment.to_owned())
 }
