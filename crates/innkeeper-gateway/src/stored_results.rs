@@ -92,10 +92,9 @@ impl StoredResults {
         }
         let mut id = [0; 16];
         self.random.fill(&mut id).ok()?;
-        let id: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
         let id = match &self.replica {
-            Some(replica) => replica_token(replica, &id),
-            None => id,
+            Some(replica) => replica_token(replica, &hex::encode(id)),
+            None => hex::encode(id),
         };
         let uri = format!("{URI_PREFIX}{id}");
         let mut entries = self.entries();

@@ -362,8 +362,7 @@ impl ToolRecord {
     /// Returns the hash of a definition.
     pub fn hash_of(definition: &RawValue) -> String {
         let digest = Sha256::digest(definition.get().as_bytes());
-        let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-        format!("sha256:{hex}")
+        format!("sha256:{digest:x}")
     }
 }
 

@@ -204,6 +204,5 @@ pub(crate) fn chunk_channel() -> (ChunkSender, impl Stream<Item = String> + Send
 
 /// Returns the hash of a call's arguments in the audit log.
 pub(crate) fn audit_hash(arguments: &str) -> String {
-    let digest = Sha256::digest(arguments.as_bytes());
-    digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    format!("{:.16x}", Sha256::digest(arguments.as_bytes()))
 }

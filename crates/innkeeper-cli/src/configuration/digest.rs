@@ -7,8 +7,8 @@ use sha2::{Digest, Sha256};
 
 use super::ConfigSource;
 
-/// Number of bytes of the digest in the name of a socket: paths of sockets are short.
-const DIGEST_BYTES: usize = 16;
+/// Number of hexadecimal digits of the digest in the name of a socket: paths of sockets are short.
+const DIGEST_DIGITS: usize = 32;
 
 /// Variables that each shell sets anew, and that change no program.
 const SHELL_VARIABLES: [&str; 3] = ["_", "OLDPWD", "SHLVL"];
@@ -53,6 +53,5 @@ pub(crate) fn configuration_digest(source: &ConfigSource, config: &Config) -> Op
             }
         }
     }
-    let digest = hash.finalize();
-    Some(digest.iter().take(DIGEST_BYTES).map(|byte| format!("{byte:02x}")).collect())
+    Some(format!("{:.DIGEST_DIGITS$x}", hash.finalize()))
 }

@@ -389,6 +389,5 @@ fn argument_digest(arguments: Option<&RawValue>) -> Arc<str> {
 
 /// Returns the SHA-256 of a text in hexadecimal.
 pub(super) fn sha256_hex(text: &str) -> String {
-    let bytes = digest(&SHA256, text.as_bytes());
-    bytes.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(digest(&SHA256, text.as_bytes()))
 }

@@ -367,14 +367,11 @@ fn read_escape(escape: &str) -> (char, usize) {
         'f' => '\u{c}',
         'u' => {
             let Some(high) = read_utf16(escape) else { return (char::REPLACEMENT_CHARACTER, 1) };
-            if let Some(character) = char::from_u32(high) {
+            if let Some(character) = char::from_u32(high.into()) {
                 return (character, 5);
             }
             let low = escape[5..].strip_prefix('\\').and_then(read_utf16);
-            let pair = low.and_then(|low| {
-                let high = u16::try_from(high).ok()?;
-                char::decode_utf16([high, u16::try_from(low).ok()?]).next()?.ok()
-            });
+            let pair = low.and_then(|low| char::decode_utf16([high, low]).next()?.ok());
             return pair.map_or((char::REPLACEMENT_CHARACTER, 5), |character| (character, 11));
         }
         other => other,
@@ -383,7 +380,8 @@ fn read_escape(escape: &str) -> (char, usize) {
 }
 
 /// Reads `uXXXX`.
-fn read_utf16(escape: &str) -> Option<u32> {
-    let digits = escape.strip_prefix('u')?.get(..4)?;
-    u32::from_str_radix(digits, 16).ok()
+fn read_utf16(escape: &str) -> Option<u16> {
+    let mut unit = [0; 2];
+    hex::decode_to_slice(escape.strip_prefix('u')?.get(..4)?, &mut unit).ok()?;
+    Some(u16::from_be_bytes(unit))
 }

@@ -59,7 +59,11 @@ impl Form {
 pub(super) fn needles(value: &str, secret: usize) -> Vec<Needle> {
     let mut needles = vec![Needle { bytes: value.into(), form: Form::Exact, secret }];
     for spelling in spellings(value) {
-        needles.push(Needle { bytes: hex(&spelling).into_bytes(), form: Form::Hex, secret });
+        needles.push(Needle {
+            bytes: hex::encode(&spelling).into_bytes(),
+            form: Form::Hex,
+            secret,
+        });
         for offset in 0..3 {
             let (text, form) = base64_at(&spelling, offset);
             needles.push(Needle { bytes: text.into_bytes(), form, secret });
@@ -80,7 +84,7 @@ fn spellings(value: &str) -> Vec<Vec<u8>> {
         texts.push(percent.replace("%20", "+"));
         texts.push(percent);
     }
-    let digits = hex(bytes);
+    let digits = hex::encode(bytes);
     texts.push(digits.to_ascii_uppercase());
     texts.push(digits);
     for offset in 0..3 {
@@ -106,14 +110,6 @@ fn escape_non_ascii(json: &str) -> String {
                 let _ = write!(text, "\\u{unit:04x}");
             }
         }
-    }
-    text
-}
-
-fn hex(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len() * 2);
-    for byte in bytes {
-        let _ = write!(text, "{byte:02x}");
     }
     text
 }

@@ -33,6 +33,6 @@ impl GatewaySpec {
 
     /// Returns a SHA-256 in hexadecimal over all settings, including masked values.
     pub fn fingerprint(&self) -> String {
-        self.hash.iter().map(|byte| format!("{byte:02x}")).collect()
+        hex::encode(self.hash)
     }
 }

@@ -79,15 +79,8 @@ impl KeyDigest {
 
     /// Parses 64 hexadecimal digits.
     pub(crate) fn parse(text: &str) -> Option<Self> {
-        let digits = text.as_bytes();
         let mut bytes = [0; 32];
-        if digits.len() != 2 * bytes.len() {
-            return None;
-        }
-        for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
-            let [high, low] = [pair[0], pair[1]].map(|digit| char::from(digit).to_digit(16));
-            *byte = u8::try_from(high? << 4 | low?).ok()?;
-        }
+        hex::decode_to_slice(text, &mut bytes).ok()?;
         Some(Self(bytes))
     }
 

@@ -15,11 +15,7 @@ async fn a_configuration_accepts_its_keys_and_the_tokens_of_its_issuer() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let jwks_url = format!("http://{}/keys", listener.local_addr().unwrap());
     let routes = Router::new().route("/keys", get(move || async { key_set }));
-    let hash: String = digest(&SHA256, API_KEY.as_bytes())
-        .as_ref()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let hash = hex::encode(digest(&SHA256, API_KEY.as_bytes()));
     let serve = test_config::serve(&json!({"auth": {
         "apiKeys": [{"principal": "ci", "sha256": hash}],
         "oauth": {"issuer": ISSUER, "audience": AUDIENCE, "jwksUrl": jwks_url,

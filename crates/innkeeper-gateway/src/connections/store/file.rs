@@ -156,8 +156,7 @@ impl Files {
     /// Returns the file of a connection. Its name says nothing about the id, which is a secret.
     fn path(&self, id: ConnectionId) -> PathBuf {
         let hash = digest(&SHA256, id.to_string().as_bytes());
-        let name: String = hash.as_ref()[..16].iter().map(|byte| format!("{byte:02x}")).collect();
-        self.directory.join(name).with_extension(FILE_EXTENSION)
+        self.directory.join(hex::encode(&hash.as_ref()[..16])).with_extension(FILE_EXTENSION)
     }
 }
 

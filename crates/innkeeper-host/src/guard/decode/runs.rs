@@ -67,7 +67,7 @@ fn decode_run(run: &[u8], decoded: &mut DecodedText<'_>) -> Result<(), TooLong> 
             continue;
         }
         let before = decoded.text.len();
-        if let Some(bytes) = decode_hex(piece).or_else(|| decode_base32(piece)) {
+        if let Some(bytes) = hex::decode(piece).ok().or_else(|| decode_base32(piece)) {
             decoded.push_bytes(&bytes)?;
         }
         if let Some(bytes) = decode_base64(piece) {
@@ -87,13 +87,6 @@ fn decode_run(run: &[u8], decoded: &mut DecodedText<'_>) -> Result<(), TooLong> 
         }
     }
     Ok(())
-}
-
-fn decode_hex(run: &[u8]) -> Option<Vec<u8>> {
-    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-    let (pairs, rest) = run.as_chunks::<2>();
-    let bytes = pairs.iter().map(|[high, low]| Some(digit(*high)? * 16 + digit(*low)?));
-    rest.is_empty().then(|| bytes.collect()).flatten()
 }
 
 fn decode_base32(run: &[u8]) -> Option<Vec<u8>> {
