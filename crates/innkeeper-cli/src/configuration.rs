@@ -10,7 +10,7 @@ pub(crate) use source::ConfigSource;
 
 use std::path::PathBuf;
 
-use innkeeper_host::config::{Diagnostic, Severity};
+use innkeeper_host::config::{Diagnostic, Severity, name};
 use innkeeper_host::{Config, ConfigError, Lock};
 
 use crate::context::CommandContext;
@@ -18,7 +18,6 @@ use crate::exit::CliError;
 use crate::log::LogLevel;
 use crate::output::{Output, Style};
 use crate::pins;
-use crate::tool_arguments::nearest_name;
 
 /// Selects the source of the configuration, and logs its files.
 pub(crate) fn select_source(context: &CommandContext) -> Result<ConfigSource, CliError> {
@@ -174,7 +173,7 @@ pub(crate) fn config_for_item(
         (None, Some(only), None) => Some(format!("{only}.{name}")),
         (None, _, _) => None,
         (Some((server, item)), _, _) => {
-            nearest_name(server, servers()).map(|similar| format!("{similar}.{item}"))
+            name::closest(server, servers()).map(|similar| format!("{similar}.{item}"))
         }
     };
     Err(match similar {

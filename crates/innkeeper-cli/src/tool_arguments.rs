@@ -16,6 +16,7 @@ pub(crate) use type_text::type_text;
 pub(crate) use typed::TypedArgument;
 
 use indexmap::IndexMap;
+use innkeeper_host::config::name::closest;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -104,7 +105,7 @@ impl ArgumentInput {
 }
 
 fn unknown_argument(key: &str, known_keys: Vec<String>) -> ArgumentError {
-    let nearest = nearest_name(key, known_keys.iter().map(String::as_str));
+    let nearest = closest(key, known_keys.iter().map(String::as_str));
     let suggestion = nearest.map(str::to_owned);
     ArgumentError::Unknown { key: key.to_owned(), suggestion, known_keys }
 }
@@ -154,19 +155,4 @@ fn convert_items(item: &ExpectedType, value: &ArgumentValue) -> Option<Vec<Box<R
         ArgumentValue::Json(json) => json.clone(),
     };
     Some(vec![single])
-}
-
-/// Returns the most similar name, if one is similar enough.
-pub(crate) fn nearest_name<'n>(
-    name: &str,
-    known_names: impl IntoIterator<Item = &'n str>,
-) -> Option<&'n str> {
-    /// Minimum similarity of a suggestion; less similar words are rarely typos.
-    const MIN_SIMILARITY: f64 = 0.6;
-    known_names
-        .into_iter()
-        .map(|known| (strsim::normalized_damerau_levenshtein(name, known), known))
-        .filter(|(alike, _)| *alike >= MIN_SIMILARITY)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, known)| known)
 }

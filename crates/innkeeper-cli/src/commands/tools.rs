@@ -8,7 +8,7 @@ pub(super) use definition::DefinitionWriter;
 use definition::shell_words;
 
 use indexmap::IndexMap;
-use innkeeper_host::config::{redact_argument, redact_url};
+use innkeeper_host::config::{name, redact_argument, redact_url};
 use innkeeper_host::{Config, Host};
 
 use super::call::tool_owners;
@@ -18,7 +18,6 @@ use crate::context::CommandContext;
 use crate::exit::{CliError, CliExitCode};
 use crate::hosting::{HostOptions, with_available_servers, with_host};
 use crate::output::Output;
-use crate::tool_arguments::nearest_name;
 
 pub(super) async fn run(context: &mut CommandContext, args: &ToolsArgs) -> Result<(), CliError> {
     let LoadedConfig { config, files } = load_config(context)?;
@@ -162,7 +161,7 @@ fn check_tool(host: &Host, server: &str, tool: &str) -> Result<(), CliError> {
         .is_some_and(|status| status.excluded_tools.iter().any(|(name, _)| **name == *tool));
     let failure = CliError::usage(format!("server `{server}` has no tool `{tool}`"));
     let names = listing.tools.iter().map(|listed| listed.view.name.as_str());
-    Err(match nearest_name(tool, names) {
+    Err(match name::closest(tool, names) {
         _ if excluded => failure.with_hint(format!(
             "run `innkeeper why {server}.{tool}` to see why the tool is hidden"
         )),
