@@ -17,7 +17,7 @@ pub(super) fn response_decoder(model: &str, streaming: bool) -> Box<dyn Response
     if streaming {
         Box::new(stream::StreamDecoder::new(model))
     } else {
-        Box::new(BufferedDecoder::new(move |body| response::decode_body(body, &model)))
+        Box::new(BufferedDecoder::new(move |body: &str| response::decode_body(body, &model)))
     }
 }
 

@@ -19,13 +19,15 @@ mod string_joiner;
 
 use std::sync::Arc;
 
+use serde::Serialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::content_lowering::lower_messages;
 use super::tool_encoding::EncodedTools;
 use super::{
-    Capabilities, LlmErrorKind, ProviderApi, Request, Response, StreamChunk, anthropic,
-    gemini_generate, gemini_interactions, ollama, openai_chat, openai_responses,
+    Capabilities, LlmErrorKind, OutputConstraint, ProviderApi, Request, Response, StreamChunk,
+    anthropic, gemini_generate, gemini_interactions, ollama, openai_chat, openai_responses,
 };
 
 pub(crate) use buffered_decoder::BufferedDecoder;
@@ -68,6 +70,24 @@ pub(crate) struct EncodeRequest<'r> {
     pub(crate) streaming: bool,
 }
 
+impl<'r> EncodeRequest<'r> {
+    /// Returns the temperature, if the model takes one and JSON can express it.
+    pub(crate) fn temperature(self) -> Option<f64> {
+        let accepts_it = self.capabilities.temperature;
+        self.request.temperature.filter(|temperature| accepts_it && temperature.is_finite())
+    }
+
+    /// Returns the schema of the response, if the API can enforce it.
+    pub(crate) fn response_schema(self) -> Option<&'r Value> {
+        match self.request.output_constraint.as_ref()? {
+            OutputConstraint::JsonSchema(schema) => {
+                self.capabilities.constraints.json_schema.then_some(schema)
+            }
+            OutputConstraint::Gbnf(_) | OutputConstraint::StructuralTag(_) => None,
+        }
+    }
+}
+
 /// A POST request without authentication, which the transport adds.
 #[derive(Debug)]
 pub(crate) struct HttpRequest {
@@ -77,6 +97,15 @@ pub(crate) struct HttpRequest {
     pub(crate) headers: Vec<(&'static str, String)>,
     /// The body as JSON.
     pub(crate) body: Vec<u8>,
+}
+
+impl HttpRequest {
+    /// Creates a request without further headers.
+    pub(crate) fn new(path: impl Into<String>, body: &impl Serialize) -> Result<Self, ApiError> {
+        let body = serde_json::to_vec(body)
+            .map_err(|error| ApiError::new(LlmErrorKind::InvalidRequest, error.to_string()))?;
+        Ok(Self { path: path.into(), headers: Vec::new(), body })
+    }
 }
 
 /// A decoder of one successful response.
@@ -123,6 +152,11 @@ impl ApiError {
         Self::invalid_response(format!("the response has more than {MAX_CONTENT_PARTS} {items}"))
     }
 
+    /// Returns an error for a response of more than `limit` bytes.
+    pub(crate) fn too_long(limit: usize) -> Self {
+        Self::invalid_response(format!("the response is longer than {limit} bytes"))
+    }
+
     /// Returns an error for a stream that ended before the response was complete.
     pub(crate) fn incomplete_stream(partial_output: String) -> Self {
         let message = "the stream ended before the response was complete";
@@ -144,6 +178,11 @@ pub(crate) fn kind_from_status(status: u16) -> LlmErrorKind {
         409 | 429 | 500..=599 => LlmErrorKind::RetryLater { after: None },
         _ => LlmErrorKind::InvalidRequest,
     }
+}
+
+/// Returns a body or an event as text.
+pub(crate) fn response_text(bytes: &[u8]) -> Result<&str, ApiError> {
+    std::str::from_utf8(bytes).map_err(|_| ApiError::invalid_response("the response is not UTF-8"))
 }
 
 /// Returns the provider's error message, or a default if it is empty.

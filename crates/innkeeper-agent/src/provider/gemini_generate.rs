@@ -9,9 +9,11 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use super::codec::{
     ApiError, BufferedDecoder, EncodeRequest, EventSplitter, HttpRequest, ResponseDecoder,
 };
-use super::gemini::{self, model_name};
+use super::gemini::model_name;
 use super::{Response, StreamChunk};
 use response::ResponseAccumulator;
+
+pub(super) use super::gemini::decode_error;
 
 /// All characters but the unreserved ones of RFC 3986.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
@@ -20,10 +22,8 @@ pub(super) fn encode(encode_request: EncodeRequest<'_>) -> Result<HttpRequest, A
     let model = utf8_percent_encode(model_name(encode_request.model), RESERVED);
     let method =
         if encode_request.streaming { "streamGenerateContent?alt=sse" } else { "generateContent" };
-    let body = serde_json::to_vec(&request::request_body(encode_request));
-    let body = body
-        .map_err(|error| ApiError::new(super::LlmErrorKind::InvalidRequest, error.to_string()))?;
-    Ok(HttpRequest { path: format!("/v1beta/models/{model}:{method}"), headers: Vec::new(), body })
+    let path = format!("/v1beta/models/{model}:{method}");
+    HttpRequest::new(path, &request::request_body(encode_request))
 }
 
 pub(super) fn response_decoder(model: &str, streaming: bool) -> Box<dyn ResponseDecoder> {
@@ -31,12 +31,8 @@ pub(super) fn response_decoder(model: &str, streaming: bool) -> Box<dyn Response
     if streaming {
         Box::new(StreamDecoder { events: EventSplitter::new(), accumulator })
     } else {
-        Box::new(BufferedDecoder::new(move |body: &[u8]| accumulator.decode_body(body)))
+        Box::new(BufferedDecoder::new(move |body: &str| accumulator.decode_body(body)))
     }
-}
-
-pub(super) fn decode_error(status: u16, body: &[u8]) -> ApiError {
-    gemini::decode_error(status, body)
 }
 
 /// A decoder of an event stream; each event is a response object with a chunk of the candidate.

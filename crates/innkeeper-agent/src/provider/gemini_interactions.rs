@@ -9,18 +9,18 @@ mod response_step;
 use super::codec::{
     ApiError, BufferedDecoder, EncodeRequest, EventSplitter, HttpRequest, ResponseDecoder,
 };
-use super::{LlmErrorKind, Response, StreamChunk, gemini};
+use super::{Response, StreamChunk};
 use response::ResponseAccumulator;
+
+pub(super) use super::gemini::decode_error;
 
 /// The API revision of this codec.
 const REVISION: &str = "2026-05-20";
 
 pub(super) fn encode(encode_request: EncodeRequest<'_>) -> Result<HttpRequest, ApiError> {
-    let body = serde_json::to_vec(&request::request_body(encode_request));
-    let body =
-        body.map_err(|error| ApiError::new(LlmErrorKind::InvalidRequest, error.to_string()))?;
+    let body = request::request_body(encode_request);
     let headers = vec![("api-revision", REVISION.to_owned())];
-    Ok(HttpRequest { path: "/v1beta/interactions".to_owned(), headers, body })
+    Ok(HttpRequest { headers, ..HttpRequest::new("/v1beta/interactions", &body)? })
 }
 
 pub(super) fn response_decoder(model: &str, streaming: bool) -> Box<dyn ResponseDecoder> {
@@ -28,12 +28,8 @@ pub(super) fn response_decoder(model: &str, streaming: bool) -> Box<dyn Response
     if streaming {
         Box::new(StreamDecoder { events: EventSplitter::new(), accumulator })
     } else {
-        Box::new(BufferedDecoder::new(move |body: &[u8]| accumulator.decode_body(body)))
+        Box::new(BufferedDecoder::new(move |body: &str| accumulator.decode_body(body)))
     }
-}
-
-pub(super) fn decode_error(status: u16, body: &[u8]) -> ApiError {
-    gemini::decode_error(status, body)
 }
 
 /// A decoder of an event stream.

@@ -14,7 +14,7 @@ mod tool_call_accumulator;
 
 use std::sync::Arc;
 
-use super::codec::{ApiError, BufferedDecoder, ResponseDecoder};
+use super::codec::{BufferedDecoder, ResponseDecoder};
 use super::openai::StreamDecoder;
 use super::tool_encoding::EncodedTools;
 use stream::ChunkAccumulator;
@@ -32,10 +32,8 @@ pub(super) fn response_decoder(
     if streaming {
         return Box::new(StreamDecoder::new(ChunkAccumulator::new(model, tools)));
     }
-    Box::new(BufferedDecoder::new(move |body| {
-        let text = std::str::from_utf8(body);
-        let text = text.map_err(|_| ApiError::invalid_response("the response is not UTF-8"))?;
-        response::decode_body(model, tools, text, &mut Vec::new())
+    Box::new(BufferedDecoder::new(move |body: &str| {
+        response::decode_body(model, tools, body, &mut Vec::new())
     }))
 }
 

@@ -8,7 +8,7 @@ mod request;
 mod response;
 mod stream;
 
-use super::codec::{ApiError, BufferedDecoder, ResponseDecoder};
+use super::codec::{BufferedDecoder, ResponseDecoder};
 use super::openai::StreamDecoder;
 use stream::ResponseAccumulator;
 
@@ -20,11 +20,7 @@ pub(super) fn response_decoder(model: &str, streaming: bool) -> Box<dyn Response
     if streaming {
         return Box::new(StreamDecoder::new(ResponseAccumulator::new(model)));
     }
-    Box::new(BufferedDecoder::new(move |body| {
-        let text = std::str::from_utf8(body);
-        let text = text.map_err(|_| ApiError::invalid_response("the response is not UTF-8"))?;
-        response::decode_body(&model, text)
-    }))
+    Box::new(BufferedDecoder::new(move |body: &str| response::decode_body(&model, body)))
 }
 
 #[cfg(test)]

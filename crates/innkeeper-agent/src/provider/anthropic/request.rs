@@ -14,7 +14,7 @@ use crate::conversation::{
     AssistantMessage, ContentPart, Message, PartContent, ToolCall, ToolResult,
 };
 use crate::provider::codec::{ApiError, EncodeRequest, HttpRequest, ObjectView, arguments_object};
-use crate::provider::{LlmErrorKind, OutputConstraint, ProviderApi, ToolChoice};
+use crate::provider::{ProviderApi, ToolChoice};
 
 const VERSION: &str = "2026-10-21";
 const VERSION_2023: &str = "2023-06-01";
@@ -196,9 +196,8 @@ pub(super) fn encode(encode_request: EncodeRequest<'_>) -> Result<HttpRequest, A
         messages: messages(encode_request),
         tool_choice: tool_choice(encode_request).filter(|_| !tools.is_empty()),
         tools,
-        temperature: request
-            .temperature
-            .filter(|temperature| capabilities.temperature && temperature.is_finite())
+        temperature: encode_request
+            .temperature()
             .map(|temperature| temperature.min(MAX_TEMPERATURE)),
         // The API rejects a blank stop sequence.
         stop_sequences: stop_sequences
@@ -217,13 +216,7 @@ pub(super) fn encode(encode_request: EncodeRequest<'_>) -> Result<HttpRequest, A
     if capabilities.quirks.drop_unbound_thinking {
         headers.push(("anthropic-beta", BINDING_BETA.to_owned()));
     }
-    let body = serde_json::to_vec(&body).map_err(|error| {
-        ApiError::new(
-            LlmErrorKind::InvalidRequest,
-            format!("cannot serialize the request: {error}"),
-        )
-    })?;
-    Ok(HttpRequest { path: "/v1/messages".to_owned(), headers, body })
+    Ok(HttpRequest { headers, ..HttpRequest::new("/v1/messages", &body)? })
 }
 
 /// Returns `None` for a blank system text, which the API rejects.
@@ -264,14 +257,7 @@ fn tool_choice(encode_request: EncodeRequest<'_>) -> Option<ToolChoiceParam> {
 /// Returns the strict form of the schema, the only form that the API accepts. Returns `None` if
 /// lowering changes the meaning of the root: an unconstrained response is better then.
 fn output_config(encode_request: EncodeRequest<'_>) -> Option<OutputConfig> {
-    let schema = match encode_request.request.output_constraint.as_ref()? {
-        OutputConstraint::JsonSchema(schema) => schema,
-        OutputConstraint::Gbnf(_) | OutputConstraint::StructuralTag(_) => return None,
-    };
-    if !encode_request.capabilities.constraints.json_schema {
-        return None;
-    }
-    let lowered = lower_schema(schema, Dialect::AnthropicStrict);
+    let lowered = lower_schema(encode_request.response_schema()?, Dialect::AnthropicStrict);
     let other_root = lowered.losses.iter().any(|loss| {
         loss.pointer.is_empty()
             && matches!(loss.kind, SchemaLossKind::Replaced | SchemaLossKind::Widened)

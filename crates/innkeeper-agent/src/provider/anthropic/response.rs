@@ -5,9 +5,8 @@ use crate::conversation::{AssistantMessage, ContentPart, PartContent};
 use crate::provider::codec::{ApiError, MAX_CONTENT_PARTS, ObjectView, is_json};
 use crate::provider::{FinishReason, Response, Usage};
 
-pub(super) fn decode_body(body: &[u8], model: &str) -> Result<Response, ApiError> {
-    let text = std::str::from_utf8(body).ok();
-    let Some(message) = text.and_then(ObjectView::parse) else {
+pub(super) fn decode_body(body: &str, model: &str) -> Result<Response, ApiError> {
+    let Some(message) = ObjectView::parse(body) else {
         return Err(ApiError::invalid_response("the response is not a JSON object"));
     };
     let Some(content) = message.list("content") else {

@@ -3,7 +3,7 @@
 use innkeeper_protocol::sse::{SseDecoder, SseEvent};
 use memchr::memchr;
 
-use super::{ApiError, MAX_EVENT_BYTES, MAX_RESPONSE_BYTES};
+use super::{ApiError, MAX_EVENT_BYTES, MAX_RESPONSE_BYTES, response_text};
 
 /// A splitter of Server-Sent Events with text data.
 pub(crate) struct EventSplitter {
@@ -26,8 +26,8 @@ impl EventSplitter {
         self.decoder.feed(bytes);
         while let Some(event) = self.decoder.next_event() {
             match event {
-                SseEvent::Message { name, data, .. } => each(name, text(data)?)?,
-                SseEvent::TooLong { .. } => return Err(too_long(MAX_EVENT_BYTES)),
+                SseEvent::Message { name, data, .. } => each(name, response_text(data)?)?,
+                SseEvent::TooLong { .. } => return Err(ApiError::too_long(MAX_EVENT_BYTES)),
             }
         }
         Ok(())
@@ -62,7 +62,7 @@ impl LineSplitter {
         }
         self.partial_line.extend_from_slice(bytes);
         if self.partial_line.len() > MAX_EVENT_BYTES {
-            Err(too_long(MAX_EVENT_BYTES))
+            Err(ApiError::too_long(MAX_EVENT_BYTES))
         } else {
             Ok(())
         }
@@ -80,20 +80,12 @@ impl LineSplitter {
         line: &[u8],
         each: &mut impl FnMut(&str) -> Result<(), ApiError>,
     ) -> Result<(), ApiError> {
-        let line = text(line)?.trim();
+        let line = response_text(line)?.trim();
         if line.is_empty() { Ok(()) } else { each(line) }
     }
 }
 
 fn count_bytes(came: &mut usize, bytes: &[u8]) -> Result<(), ApiError> {
     *came += bytes.len();
-    if *came > MAX_RESPONSE_BYTES { Err(too_long(MAX_RESPONSE_BYTES)) } else { Ok(()) }
-}
-
-fn text(data: &[u8]) -> Result<&str, ApiError> {
-    std::str::from_utf8(data).map_err(|_| ApiError::invalid_response("the response is not UTF-8"))
-}
-
-fn too_long(limit: usize) -> ApiError {
-    ApiError::invalid_response(format!("the response is longer than {limit} bytes"))
+    if *came > MAX_RESPONSE_BYTES { Err(ApiError::too_long(MAX_RESPONSE_BYTES)) } else { Ok(()) }
 }

@@ -67,3 +67,17 @@ fn arguments_that_an_api_cannot_read_go_back_as_text_in_an_object() {
         }
     }
 }
+
+#[test]
+fn a_temperature_that_is_no_number_is_not_sent() {
+    for api in ProviderApi::ALL {
+        let model = test_model(api);
+        let capabilities =
+            Capabilities { temperature: true, ..Capabilities::for_model(api, model) };
+        for (temperature, is_sent) in [(0.5, true), (f64::NAN, false)] {
+            let request = Request { temperature: Some(temperature), ..Request::default() };
+            let body = encode_body(api, &request, model, &capabilities);
+            assert_eq!(body.contains("temperature"), is_sent, "{api:?} {body}");
+        }
+    }
+}

@@ -8,9 +8,9 @@ use serde_json::value::RawValue;
 
 use crate::content::{Content, Media, Segment};
 use crate::conversation::{AssistantMessage, Message, PartContent, ToolResult};
+use crate::provider::ProviderApi;
 use crate::provider::codec::{EncodeRequest, ObjectView, arguments_object};
-use crate::provider::gemini::PLACEHOLDER_SIGNATURE;
-use crate::provider::{OutputConstraint, ProviderApi, ToolChoice};
+use crate::provider::gemini::{PLACEHOLDER_SIGNATURE, calling_mode};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -112,7 +112,7 @@ struct ToolConfig {
 
 #[derive(Serialize)]
 struct FunctionCallingConfig {
-    mode: &'static str,
+    mode: String,
 }
 
 #[derive(Default, Serialize)]
@@ -143,40 +143,24 @@ pub(super) fn request_body(encode_request: EncodeRequest<'_>) -> RequestBody<'_>
         description: &tool.description,
         parameters_json_schema: tool.schema(),
     });
-    let mode = match request.tool_choice {
-        ToolChoice::None => "NONE",
-        ToolChoice::Required if capabilities.forced_choice => "ANY",
-        ToolChoice::Auto | ToolChoice::Required if capabilities.quirks.validated_mode => {
-            "VALIDATED"
-        }
-        ToolChoice::Auto | ToolChoice::Required => "AUTO",
-    };
     RequestBody {
         system_instruction,
         contents: contents(encode_request),
         tools: with_tools
             .then(|| [FunctionDeclarations { function_declarations: declarations.collect() }]),
-        tool_config: with_tools
-            .then_some(ToolConfig { function_calling_config: FunctionCallingConfig { mode } }),
+        tool_config: with_tools.then(|| {
+            let mode = calling_mode(encode_request).to_ascii_uppercase();
+            ToolConfig { function_calling_config: FunctionCallingConfig { mode } }
+        }),
         generation_config: generation_config(encode_request),
     }
 }
 
 fn generation_config(encode_request: EncodeRequest<'_>) -> GenerationConfig<'_> {
     let EncodeRequest { request, capabilities, .. } = encode_request;
-    let schema = match &request.output_constraint {
-        Some(OutputConstraint::JsonSchema(schema)) if capabilities.constraints.json_schema => {
-            Some(schema)
-        }
-        Some(
-            OutputConstraint::JsonSchema(_)
-            | OutputConstraint::Gbnf(_)
-            | OutputConstraint::StructuralTag(_),
-        )
-        | None => None,
-    };
+    let schema = encode_request.response_schema();
     GenerationConfig {
-        temperature: request.temperature.filter(|_| capabilities.temperature),
+        temperature: encode_request.temperature(),
         max_output_tokens: request.max_tokens.or(capabilities.default_max_tokens),
         stop_sequences: if capabilities.stop_sequences { &request.stop_sequences } else { &[] },
         response_mime_type: schema.map(|_| "application/json"),

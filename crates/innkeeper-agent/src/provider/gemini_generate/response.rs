@@ -39,9 +39,7 @@ impl ResponseAccumulator {
     }
 
     /// Decodes an unstreamed response.
-    pub(super) fn decode_body(mut self, body: &[u8]) -> Result<Response, ApiError> {
-        let body = std::str::from_utf8(body);
-        let body = body.map_err(|_| ApiError::invalid_response("the response is not UTF-8"))?;
+    pub(super) fn decode_body(mut self, body: &str) -> Result<Response, ApiError> {
         self.feed_event(body, &mut Vec::new())?;
         if self.finish_reason.is_none() && !self.is_prompt_blocked {
             self.close_partial_call(true, &mut Vec::new());
@@ -71,12 +69,7 @@ impl ResponseAccumulator {
             return Err(ApiError { partial_output, ..decode_error_object(&fields, 500) });
         }
         self.response_model = fields.text("modelVersion").or(self.response_model.take());
-        self.usage = fields
-            .get("usageMetadata")
-            .and_then(ObjectView::from_raw)
-            .as_ref()
-            .map(parse_usage)
-            .or(self.usage);
+        self.usage = fields.object("usageMetadata").as_ref().map(parse_usage).or(self.usage);
         self.is_prompt_blocked |= fields
             .object("promptFeedback")
             .is_some_and(|feedback| feedback.get("blockReason").is_some());

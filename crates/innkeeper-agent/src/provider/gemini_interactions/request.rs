@@ -8,9 +8,9 @@ use serde_json::value::RawValue;
 
 use crate::content::{Content, MediaKind, Segment};
 use crate::conversation::{AssistantMessage, Message, PartContent, ToolResult};
+use crate::provider::ProviderApi;
 use crate::provider::codec::{EncodeRequest, ObjectView, arguments_object};
-use crate::provider::gemini::{PLACEHOLDER_SIGNATURE, model_name};
-use crate::provider::{OutputConstraint, ProviderApi, ToolChoice};
+use crate::provider::gemini::{PLACEHOLDER_SIGNATURE, calling_mode, model_name};
 
 #[derive(Serialize)]
 pub(super) struct RequestBody<'r> {
@@ -117,35 +117,17 @@ pub(super) fn request_body(encode_request: EncodeRequest<'_>) -> RequestBody<'_>
         description: &tool.description,
         parameters: tool.schema(),
     });
-    let choice = match request.tool_choice {
-        ToolChoice::None => "none",
-        ToolChoice::Required if capabilities.forced_choice => "any",
-        ToolChoice::Auto | ToolChoice::Required if capabilities.quirks.validated_mode => {
-            "validated"
-        }
-        ToolChoice::Auto | ToolChoice::Required => "auto",
-    };
-    let schema = match &request.output_constraint {
-        Some(OutputConstraint::JsonSchema(schema)) if capabilities.constraints.json_schema => {
-            Some(schema)
-        }
-        Some(
-            OutputConstraint::JsonSchema(_)
-            | OutputConstraint::Gbnf(_)
-            | OutputConstraint::StructuralTag(_),
-        )
-        | None => None,
-    };
+    let schema = encode_request.response_schema();
     RequestBody {
         model: model_name(encode_request.model),
         system_instruction: &request.system,
         input: steps(encode_request),
         tools: tools.collect(),
         generation_config: GenerationConfig {
-            temperature: request.temperature.filter(|_| capabilities.temperature),
+            temperature: encode_request.temperature(),
             max_output_tokens: request.max_tokens.or(capabilities.default_max_tokens),
             stop_sequences: if capabilities.stop_sequences { &request.stop_sequences } else { &[] },
-            tool_choice: (!available.is_empty()).then_some(choice),
+            tool_choice: (!available.is_empty()).then(|| calling_mode(encode_request)),
         },
         response_format: schema.map(|schema| ResponseFormat {
             kind: "text",

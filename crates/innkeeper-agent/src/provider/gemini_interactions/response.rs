@@ -46,9 +46,7 @@ impl ResponseAccumulator {
     }
 
     /// Decodes an unstreamed response.
-    pub(super) fn decode_body(mut self, body: &[u8]) -> Result<Response, ApiError> {
-        let body = std::str::from_utf8(body);
-        let body = body.map_err(|_| ApiError::invalid_response("the response is not UTF-8"))?;
+    pub(super) fn decode_body(mut self, body: &str) -> Result<Response, ApiError> {
         let Some(interaction) = ObjectView::parse(body) else { return Err(invalid_interaction()) };
         if interaction.get("steps").is_none() && interaction.get("status").is_none() {
             return Err(self.decode_failure(&interaction).unwrap_or_else(invalid_interaction));
@@ -105,12 +103,7 @@ impl ResponseAccumulator {
     ) -> Result<(), ApiError> {
         self.status = interaction.text("status").or(self.status.take());
         self.response_model = interaction.text("model").or(self.response_model.take());
-        self.usage = interaction
-            .get("usage")
-            .and_then(ObjectView::from_raw)
-            .as_ref()
-            .map(parse_usage)
-            .or(self.usage);
+        self.usage = interaction.object("usage").as_ref().map(parse_usage).or(self.usage);
         if self.steps.is_empty() {
             for (index, step) in (0..).zip(interaction.bounded_list("steps")?) {
                 self.start_step(Some(index), step, chunks)?;

@@ -6,7 +6,7 @@ mod truncation;
 use super::*;
 use crate::conversation::{ContentPart, PartContent, ToolCall};
 use crate::provider::codec::chunking::{self, TEST_GEMINI_MODEL as MODEL, decode_chunked};
-use crate::provider::{FinishReason, ProviderApi, Usage};
+use crate::provider::{FinishReason, LlmErrorKind, ProviderApi, Usage};
 
 fn decode_body(body: &str) -> Result<Response, ApiError> {
     chunking::decode_body(ProviderApi::GeminiInteractions, body)

@@ -10,7 +10,7 @@ use crate::conversation::{
     AssistantMessage, ContentPart, Message, PartContent, ProviderBlock, ToolCall,
 };
 use crate::provider::codec::{ApiError, EncodeRequest, HttpRequest, ObjectView, arguments_object};
-use crate::provider::{LlmErrorKind, OutputConstraint, ProviderApi, ToolChoice};
+use crate::provider::{ProviderApi, ToolChoice};
 
 /// Default context window in tokens. Ollama's own default is smaller on most machines, and Ollama
 /// silently drops what does not fit, tools first. This window takes about two gigabytes for a model
@@ -112,16 +112,14 @@ pub(super) fn encode(encode_request: EncodeRequest<'_>) -> Result<HttpRequest, A
         model,
         messages: messages(encode_request),
         // With tools and a format, the model calls no tool.
-        format: format(encode_request).filter(|_| tools.is_empty()),
+        format: encode_request.response_schema().filter(|_| tools.is_empty()),
         tools,
         options: ModelOptions {
             num_ctx: request
                 .context_tokens
                 .or(capabilities.context_tokens)
                 .unwrap_or(DEFAULT_CONTEXT_TOKENS),
-            temperature: request
-                .temperature
-                .filter(|temperature| capabilities.temperature && temperature.is_finite()),
+            temperature: encode_request.temperature(),
             num_predict: request.max_tokens.or(capabilities.default_max_tokens),
             stop: stop
                 .filter(|sequence| capabilities.stop_sequences && !sequence.is_empty())
@@ -129,13 +127,7 @@ pub(super) fn encode(encode_request: EncodeRequest<'_>) -> Result<HttpRequest, A
         },
         stream: streaming,
     };
-    let body = serde_json::to_vec(&body).map_err(|error| {
-        ApiError::new(
-            LlmErrorKind::InvalidRequest,
-            format!("cannot serialize the request: {error}"),
-        )
-    })?;
-    Ok(HttpRequest { path: "/api/chat".to_owned(), headers: Vec::new(), body })
+    HttpRequest::new("/api/chat", &body)
 }
 
 /// Returns the tools. The API has no tool choice: the only way to forbid calls is to send no tools,
@@ -155,15 +147,6 @@ fn tools(encode_request: EncodeRequest<'_>) -> Vec<Tool<'_>> {
             },
         });
     available.collect()
-}
-
-fn format(encode_request: EncodeRequest<'_>) -> Option<&Value> {
-    match encode_request.request.output_constraint.as_ref()? {
-        OutputConstraint::JsonSchema(schema) => {
-            encode_request.capabilities.constraints.json_schema.then_some(schema)
-        }
-        OutputConstraint::Gbnf(_) | OutputConstraint::StructuralTag(_) => None,
-    }
 }
 
 fn messages(encode_request: EncodeRequest<'_>) -> Vec<ChatMessage<'_>> {

@@ -11,9 +11,8 @@ use crate::provider::codec::{
 use crate::provider::{FinishReason, ProviderApi, Response, StreamChunk, Usage};
 
 /// Decodes an unstreamed response.
-pub(super) fn decode_body(body: &[u8], model: String) -> Result<Response, ApiError> {
-    let text = std::str::from_utf8(body).ok();
-    let Some(line) = text.and_then(ObjectView::parse) else {
+pub(super) fn decode_body(body: &str, model: String) -> Result<Response, ApiError> {
+    let Some(line) = ObjectView::parse(body) else {
         return Err(ApiError::invalid_response("the response is not a JSON object"));
     };
     if line.get("message").is_none() && line.get("error").is_none() {

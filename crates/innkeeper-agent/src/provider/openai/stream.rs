@@ -1,7 +1,9 @@
 //! Decodes the response to a streaming request, streamed by the server or not.
 
 use super::BraceTracker;
-use crate::provider::codec::{ApiError, EventSplitter, MAX_RESPONSE_BYTES, ResponseDecoder};
+use crate::provider::codec::{
+    ApiError, EventSplitter, MAX_RESPONSE_BYTES, ResponseDecoder, response_text,
+};
 use crate::provider::{Response, StreamChunk};
 
 /// An accumulator that builds a response from events.
@@ -72,15 +74,12 @@ impl<G: EventAccumulator> ResponseDecoder for StreamDecoder<G> {
             }),
             BodyState::Object { body, brace_tracker } => {
                 if body.len() + bytes.len() > MAX_RESPONSE_BYTES {
-                    let message = format!("the response is longer than {MAX_RESPONSE_BYTES} bytes");
-                    return Err(ApiError::invalid_response(message));
+                    return Err(ApiError::too_long(MAX_RESPONSE_BYTES));
                 }
                 let object_end = brace_tracker.push(bytes);
                 body.extend_from_slice(&bytes[..object_end.unwrap_or(bytes.len())]);
                 if object_end.is_some() {
-                    let text = std::str::from_utf8(body);
-                    let text =
-                        text.map_err(|_| ApiError::invalid_response("the response is not UTF-8"))?;
+                    let text = response_text(body)?;
                     self.state = BodyState::Decoded(gather.decode_body(text, chunks)?);
                 }
                 Ok(())

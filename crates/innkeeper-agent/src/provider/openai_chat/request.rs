@@ -93,9 +93,7 @@ pub(in crate::provider) fn encode(
         },
         reasoning_effort: (with_tools && capabilities.quirks.reasoning_effort_none)
             .then_some("none"),
-        temperature: request
-            .temperature
-            .filter(|temperature| capabilities.temperature && temperature.is_finite()),
+        temperature: encode_request.temperature(),
         max_tokens: max_tokens.filter(|_| !capabilities.quirks.max_completion_tokens),
         max_completion_tokens: max_tokens.filter(|_| capabilities.quirks.max_completion_tokens),
         stop: if capabilities.stop_sequences { &request.stop_sequences } else { &[] },
@@ -103,11 +101,7 @@ pub(in crate::provider) fn encode(
         stream: streaming,
         stream_options: streaming.then_some(StreamOptions { include_usage: true }),
     };
-    let body = serde_json::to_vec(&body);
-    let body = body.map_err(|error| {
-        ApiError::new(crate::provider::LlmErrorKind::InvalidRequest, error.to_string())
-    })?;
-    Ok(HttpRequest { path: "/chat/completions".to_owned(), headers: Vec::new(), body })
+    HttpRequest::new("/chat/completions", &body)
 }
 
 fn messages(encode_request: EncodeRequest<'_>) -> Vec<ChatMessage<'_>> {

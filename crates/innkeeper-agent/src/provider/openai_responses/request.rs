@@ -11,7 +11,7 @@ use crate::provider::openai::{DOCUMENT_NAME, is_strict};
 use crate::provider::tool_encoding::EncodedTool;
 
 use super::output_item::is_encrypted_reasoning;
-use crate::provider::{LlmErrorKind, OutputConstraint, ProviderApi, ToolChoice};
+use crate::provider::{ProviderApi, ToolChoice};
 
 #[derive(Serialize)]
 struct RequestBody<'r> {
@@ -72,9 +72,7 @@ pub(in crate::provider) fn encode(
             ToolChoice::Required if with_tools && capabilities.forced_choice => Some("required"),
             ToolChoice::Auto | ToolChoice::None | ToolChoice::Required => None,
         },
-        temperature: request
-            .temperature
-            .filter(|temperature| capabilities.temperature && temperature.is_finite()),
+        temperature: encode_request.temperature(),
         max_output_tokens: request.max_tokens.or(capabilities.default_max_tokens),
         text: text_format(encode_request),
         include: if capabilities.quirks.encrypted_reasoning {
@@ -85,10 +83,7 @@ pub(in crate::provider) fn encode(
         store: false,
         stream: streaming,
     };
-    let body = serde_json::to_vec(&body);
-    let body =
-        body.map_err(|error| ApiError::new(LlmErrorKind::InvalidRequest, error.to_string()))?;
-    Ok(HttpRequest { path: "/responses".to_owned(), headers: Vec::new(), body })
+    HttpRequest::new("/responses", &body)
 }
 
 fn tool(encoded_tool: &EncodedTool) -> Tool<'_> {
@@ -102,26 +97,14 @@ fn tool(encoded_tool: &EncodedTool) -> Tool<'_> {
 }
 
 fn text_format(encode_request: EncodeRequest<'_>) -> Option<Value> {
-    match &encode_request.request.output_constraint {
-        Some(OutputConstraint::JsonSchema(schema))
-            if encode_request.capabilities.constraints.json_schema =>
-        {
-            let strict = is_strict(schema);
-            let format = json!({
-                "type": "json_schema",
-                "name": "answer",
-                "schema": schema,
-                "strict": strict,
-            });
-            Some(json!({"format": format}))
-        }
-        Some(
-            OutputConstraint::JsonSchema(_)
-            | OutputConstraint::Gbnf(_)
-            | OutputConstraint::StructuralTag(_),
-        )
-        | None => None,
-    }
+    let schema = encode_request.response_schema()?;
+    let format = json!({
+        "type": "json_schema",
+        "name": "answer",
+        "schema": schema,
+        "strict": is_strict(schema),
+    });
+    Some(json!({"format": format}))
 }
 
 fn input(encode_request: EncodeRequest<'_>) -> Vec<InputItem<'_>> {
