@@ -11,11 +11,10 @@ mod task_mode;
 mod tool_result;
 
 use std::borrow::Cow;
-use std::sync::Arc;
 use std::time::Duration;
 
 use innkeeper_protocol::view::check_tool_result;
-use innkeeper_protocol::{Era, JsonText, method, write_member};
+use innkeeper_protocol::{Era, method};
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -23,11 +22,11 @@ use serde_json::value::RawValue;
 use crate::audit::AuditEvent;
 use crate::cache::FetchedResult;
 use crate::catalog::{Catalog, ToolRoute};
-use crate::connection::meta::Meta;
 use crate::connection::pass_through::PassThrough;
 use crate::connection::result_type::ResultType;
-use crate::connection::round_trips::RoundTripParams;
-use crate::connection::{Connection, RequestSpec, ResultRejection};
+use crate::connection::{
+    Connection, Member, RequestMeta, RequestOptions, RequestParams, RequestSpec, ResultRejection,
+};
 use crate::deadline::MAX_REQUEST_TIMEOUT;
 use crate::error::{CallError, Violation};
 use crate::event::CallOutcome;
@@ -44,38 +43,6 @@ pub use round_trip_mode::RoundTripMode;
 pub(crate) use subscription::subscribe;
 pub use task_mode::TaskMode;
 pub use tool_result::{StructuredContentError, ToolResult};
-
-/// The parameters of `tools/call` and `prompts/get`.
-struct ItemParams<'a, T> {
-    name: &'a str,
-    arguments: Option<&'a T>,
-    meta: Option<Meta<'a>>,
-    responses: Option<Arc<RawValue>>,
-    state: Option<Arc<RawValue>>,
-    task: Option<TaskParam<'a>>,
-}
-
-impl<T: JsonText> JsonText for ItemParams<'_, T> {
-    fn write_json(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
-        out.extend_from_slice(b"{\"name\":");
-        self.name.write_json(out)?;
-        write_optional(out, "arguments", self.arguments)?;
-        write_optional(out, "_meta", self.meta.as_ref())?;
-        write_optional(out, "inputResponses", self.responses.as_ref())?;
-        write_optional(out, "requestState", self.state.as_ref())?;
-        write_optional(out, "task", self.task.as_ref())?;
-        out.push(b'}');
-        Ok(())
-    }
-}
-
-fn write_optional(
-    out: &mut Vec<u8>,
-    name: &str,
-    value: Option<&impl JsonText>,
-) -> Result<(), serde_json::Error> {
-    value.map_or(Ok(()), |value| write_member(out, name, value))
-}
 
 /// The `task` parameter of a call that runs as a task.
 #[derive(Clone, Copy, Serialize)]
@@ -135,35 +102,26 @@ pub(crate) async fn call_tool(
         // A server of the modern era decides itself.
         TaskMode::PassThrough { .. } => None,
     };
-    let params = |id, RoundTripParams { responses, state, trace_context }: RoundTripParams| {
-        ItemParams {
-            name: &route.name,
-            arguments: Some(&sent),
-            // Progress extends the deadline, so the host requests progress even if the caller
-            // does not listen.
-            meta: connection.negotiated.client_meta.meta_with_trace(Some(id), trace_context, &meta),
-            responses,
-            state,
-            task,
-        }
+    let members: [Member<'_>; 3] = [("name", &route.name), ("arguments", &sent), ("task", &task)];
+    let members = if task.is_some() { &members[..] } else { &members[..2] };
+    let meta = RequestMeta {
+        client: &connection.negotiated.client_meta,
+        caller: &meta,
+        // Progress extends the deadline, so the host requests it even if the caller does not listen.
+        requests_progress: true,
     };
     let headers = sent.headers(&route.param_headers);
     let caller = options.caller(&route.public_name)?;
+    let params = RequestParams::Members(members, meta);
     let spec = RequestSpec {
-        method: method::TOOLS_CALL.into(),
-        item: &route.name,
-        name: Some(&route.name),
-        params,
         headers: &headers,
-        timeout,
-        progress: options.progress.as_ref(),
-        retries: options.retries,
         retry_safe: route.retry_safe,
         as_task: task.is_some(),
-        callback: options.callback.as_ref(),
-        caller: caller.as_ref(),
-        pass_through: options.pass_through_of_tool(),
-        task_id: None,
+        options: RequestOptions {
+            pass_through: options.pass_through_of_tool(),
+            ..options.for_request(caller.as_ref())
+        },
+        ..RequestSpec::new(method::TOOLS_CALL, &route.name, params, timeout)
     };
     let mut is_error = false;
     let report = |verdict| connection.report_findings(ItemKind::Tool, &route.name, verdict);
@@ -257,43 +215,21 @@ async fn request_with_params(
     connection: &Connection,
     method: &'static str,
     item: &str,
-    params: Value,
+    members: &[Member<'_>],
     timeout: Duration,
     options: &CallOptions,
 ) -> Result<Box<RawValue>, CallError> {
-    #[derive(Serialize)]
-    struct ParamsWithMeta<'a> {
-        #[serde(flatten)]
-        params: &'a Value,
-        #[serde(flatten)]
-        further: RoundTripParams,
-        #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-        meta: Option<Meta<'a>>,
-    }
-    let caller_meta = options.caller_meta(&connection.negotiated.client_meta, item)?;
-    let meta = |id, further: &RoundTripParams| {
-        connection.negotiated.client_meta.meta_with_trace(
-            options.progress_token(id),
-            further.trace_context.clone(),
-            &caller_meta,
-        )
-    };
+    let client_meta = &connection.negotiated.client_meta;
+    let caller_meta = options.caller_meta(client_meta, item)?;
     let caller = options.caller(item)?;
+    let meta = options.meta_for_request(client_meta, &caller_meta);
+    let params = RequestParams::Members(members, meta);
     let spec = RequestSpec {
-        method: method.into(),
-        item,
-        name: Some(item),
-        params: |id, further| ParamsWithMeta { params: &params, meta: meta(id, &further), further },
-        headers: &[],
-        timeout: options.timeout.unwrap_or(timeout),
-        progress: options.progress.as_ref(),
-        retries: options.retries,
-        retry_safe: true,
-        as_task: false,
-        callback: options.callback.as_ref(),
-        caller: caller.as_ref(),
-        pass_through: PassThrough::default(),
-        task_id: None,
+        options: RequestOptions {
+            pass_through: PassThrough::default(),
+            ..options.for_request(caller.as_ref())
+        },
+        ..RequestSpec::new(method, item, params, options.timeout.unwrap_or(timeout))
     };
     let FetchedResult { result, .. } =
         connection.request(&spec, |_, _| Ok(CallOutcome::Ok)).await?;

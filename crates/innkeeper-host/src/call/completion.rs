@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use super::options::CallOptions;
 use super::request_with_params;
 use crate::catalog::Catalog;
+use crate::connection::Member;
 use crate::error::CallError;
 
 /// The prompt or resource template of an argument to complete (MCP `ref`).
@@ -46,10 +47,11 @@ pub(crate) async fn complete(
         }
     };
     let (name, value) = argument;
-    let mut params = json!({ "ref": reference, "argument": { "name": name, "value": value } });
-    if !context_arguments.is_empty() {
-        params["context"] = json!({ "arguments": context_arguments });
-    }
-    request_with_params(connection, method::COMPLETION_COMPLETE, item, params, timeout, &options)
+    let argument = json!({ "name": name, "value": value });
+    let context = json!({ "arguments": context_arguments });
+    let members: [Member<'_>; 3] =
+        [("ref", &reference), ("argument", &argument), ("context", &context)];
+    let members = if context_arguments.is_empty() { &members[..2] } else { &members[..] };
+    request_with_params(connection, method::COMPLETION_COMPLETE, item, members, timeout, &options)
         .await
 }

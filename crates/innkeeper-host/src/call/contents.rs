@@ -4,32 +4,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use innkeeper_protocol::view::{check_prompt_result, check_read_result};
-use innkeeper_protocol::{JsonText, ViewError, method};
-use serde::Serialize;
+use innkeeper_protocol::{ViewError, method};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::{CallOptions, ItemParams, scan_request_error};
+use super::{CallOptions, scan_request_error};
 use crate::cache::{CacheKey, CacheRead, CacheReadError, CachedResult, FetchedResult};
 use crate::catalog::Catalog;
-use crate::connection::meta::Meta;
 use crate::connection::result_type::ResultType;
-use crate::connection::round_trips::RoundTripParams;
-use crate::connection::{Connection, RequestSpec, ResultRejection};
+use crate::connection::{Connection, Member, RequestParams, RequestSpec, ResultRejection};
 use crate::error::{CallError, UnavailableReason, Violation};
 use crate::event::CallOutcome;
 use crate::guard::{ItemKind, Scanner};
-
-#[derive(Serialize)]
-struct ReadParams<'a> {
-    uri: &'a str,
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    meta: Option<Meta<'a>>,
-    #[serde(rename = "inputResponses", skip_serializing_if = "Option::is_none")]
-    responses: Option<Arc<RawValue>>,
-    #[serde(rename = "requestState", skip_serializing_if = "Option::is_none")]
-    state: Option<Arc<RawValue>>,
-}
 
 /// Gets a prompt by its public name.
 pub(crate) async fn get_prompt(
@@ -50,7 +36,8 @@ pub(crate) async fn get_prompt(
         return Err(CallError::Validation { item: name.into(), problems });
     }
     let connection = &*route.connection;
-    let meta = options.caller_meta(&connection.negotiated.client_meta, name)?;
+    let client_meta = &connection.negotiated.client_meta;
+    let meta = options.caller_meta(client_meta, name)?;
     let request = ContentRequest {
         method: method::PROMPTS_GET,
         item: &route.name,
@@ -59,23 +46,13 @@ pub(crate) async fn get_prompt(
         scanner: route.scanner.as_deref(),
     };
     let timeout = options.timeout.unwrap_or(route.timeout);
+    // Many servers refuse a request without the optional arguments.
+    let members: [Member<'_>; 2] = [("name", &route.name), ("arguments", arguments)];
     let result = request
         .read(
             timeout,
             &options,
-            |id, RoundTripParams { responses, state, trace_context }| ItemParams {
-                name: &route.name,
-                // Many servers refuse a request without this optional member.
-                arguments: Some(arguments),
-                meta: connection.negotiated.client_meta.meta_with_trace(
-                    options.progress_token(id),
-                    trace_context,
-                    &meta,
-                ),
-                responses,
-                state,
-                task: None,
-            },
+            RequestParams::Members(&members, options.meta_for_request(client_meta, &meta)),
             check_prompt_result,
         )
         .await;
@@ -115,7 +92,8 @@ pub(crate) async fn read_resource(
         }
     };
     let connection = &*route.connection;
-    let caller_meta = options.caller_meta(&connection.negotiated.client_meta, uri)?;
+    let client_meta = &connection.negotiated.client_meta;
+    let meta = options.caller_meta(client_meta, uri)?;
     let request = ContentRequest {
         method: method::RESOURCES_READ,
         item: uri,
@@ -128,14 +106,7 @@ pub(crate) async fn read_resource(
         .read(
             timeout,
             &options,
-            |id, RoundTripParams { responses, state, trace_context }| {
-                let meta = connection.negotiated.client_meta.meta_with_trace(
-                    options.progress_token(id),
-                    trace_context,
-                    &caller_meta,
-                );
-                ReadParams { uri, meta, responses, state }
-            },
+            RequestParams::Members(&[("uri", &uri)], options.meta_for_request(client_meta, &meta)),
             check_read_result,
         )
         .await
@@ -173,11 +144,11 @@ struct ContentRequest<'a> {
 
 impl ContentRequest<'_> {
     /// Returns the cached result, else the server's result, else a stale result.
-    async fn read<P: JsonText>(
+    async fn read(
         &self,
         timeout: Duration,
         options: &CallOptions,
-        params: impl Fn(u64, RoundTripParams) -> P,
+        params: RequestParams<'_>,
         check: impl FnOnce(&RawValue) -> Result<(), ViewError>,
     ) -> Result<Box<RawValue>, CallError> {
         let &Self { method, item, connection, .. } = self;
@@ -210,32 +181,18 @@ impl ContentRequest<'_> {
     }
 
     /// Sends the request to the server.
-    async fn fetch<P: JsonText>(
+    async fn fetch(
         &self,
         timeout: Duration,
         options: &CallOptions,
-        params: impl Fn(u64, RoundTripParams) -> P,
+        params: RequestParams<'_>,
         check: impl FnOnce(&RawValue) -> Result<(), ViewError>,
     ) -> Result<FetchedResult, CallError> {
         let &Self { method, item, connection, scanner, .. } = self;
-        let progress = options.progress.as_ref();
-        let retries = options.retries;
         let caller = options.caller(item)?;
         let spec = RequestSpec {
-            method: method.into(),
-            item,
-            name: Some(item),
-            params,
-            headers: &[],
-            timeout,
-            progress,
-            retries,
-            retry_safe: true,
-            as_task: false,
-            callback: options.callback.as_ref(),
-            caller: caller.as_ref(),
-            pass_through: options.pass_through(),
-            task_id: None,
+            options: options.for_request(caller.as_ref()),
+            ..RequestSpec::new(method, item, params, timeout)
         };
         let check_complete = |raw: &RawValue, kind| match kind {
             ResultType::Complete => check(raw),

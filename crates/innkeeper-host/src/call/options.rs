@@ -13,6 +13,7 @@ use crate::callback::{Callback, ClientCapabilities};
 use crate::connection::meta::{CallerMeta, ClientMeta};
 use crate::connection::pass_through::PassThrough;
 use crate::connection::round_trips::RoundTripParams;
+use crate::connection::{RequestMeta, RequestOptions};
 use crate::error::{CallError, Violation};
 use crate::session::{CallHold, CallNotification, Caller, Progress, SendCheck};
 
@@ -89,9 +90,25 @@ pub struct CallOptions {
 const MAX_META_BYTES: usize = 64 << 10;
 
 impl CallOptions {
-    /// Returns the progress token, if the caller listens for progress.
-    pub(super) fn progress_token(&self, id: u64) -> Option<u64> {
-        (self.progress.is_some() || self.notifications.is_some()).then_some(id)
+    /// Returns the `_meta` of a request whose attempts ask for progress if the caller listens.
+    pub(super) fn meta_for_request<'a>(
+        &self,
+        client: &'a ClientMeta,
+        caller: &'a CallerMeta,
+    ) -> RequestMeta<'a> {
+        let requests_progress = self.progress.is_some() || self.notifications.is_some();
+        RequestMeta { client, caller, requests_progress }
+    }
+
+    /// Returns the options of a request for this remote client.
+    pub(super) fn for_request<'a>(&'a self, caller: Option<&'a Arc<Caller>>) -> RequestOptions<'a> {
+        RequestOptions {
+            progress: self.progress.as_ref(),
+            retries: self.retries,
+            callback: self.callback.as_ref(),
+            caller,
+            pass_through: self.pass_through(),
+        }
     }
 
     /// Returns the remote client, for messages of the server about the call.

@@ -1,21 +1,15 @@
 //! Requests and notifications with methods for which the host has no function.
 
-use std::borrow::Cow;
-
 use indexmap::IndexMap;
 use innkeeper_protocol::envelope::code;
 use innkeeper_protocol::view::Task;
-use innkeeper_protocol::{http, method};
-use serde::ser::SerializeMap;
-use serde::{Serialize, Serializer};
+use innkeeper_protocol::{JsonText, http, method};
 use serde_json::value::RawValue;
 
 use super::{CallOptions, arguments, scan_request_error};
 use crate::catalog::Catalog;
-use crate::connection::meta::Meta;
 use crate::connection::pass_through::PassThrough;
-use crate::connection::round_trips::RoundTripParams;
-use crate::connection::{RequestSpec, ResultRejection};
+use crate::connection::{Member, RequestOptions, RequestParams, RequestSpec, ResultRejection};
 use crate::error::{CallError, Violation};
 use crate::event::CallOutcome;
 use crate::guard::ItemKind;
@@ -49,25 +43,6 @@ const MAX_METHOD_BYTES: usize = 256;
 /// The notifications that the host sends itself.
 const HANDLED_NOTIFICATIONS: [&str; 3] = [method::INITIALIZED, method::CANCELLED, method::PROGRESS];
 
-/// Parameters as the caller wrote them, with the `_meta` of the host.
-struct RawParams<'a> {
-    members: &'a IndexMap<String, Box<RawValue>>,
-    meta: Option<Meta<'a>>,
-}
-
-impl Serialize for RawParams<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        for (key, value) in self.members {
-            map.serialize_entry(key, value)?;
-        }
-        if let Some(meta) = &self.meta {
-            map.serialize_entry(META, meta)?;
-        }
-        map.end()
-    }
-}
-
 /// The member of the parameters that the host writes.
 const META: &str = "_meta";
 
@@ -88,35 +63,28 @@ pub(crate) async fn request(
         return Err(invalid(method, "/_meta", "`_meta` belongs into `CallOptions::meta`"));
     }
     let (connection, timeout) = catalog.connection(server)?;
-    let caller_meta = options.caller_meta(&connection.negotiated.client_meta, method)?;
-    let meta = |id, further: RoundTripParams| {
-        let token = options.progress_token(id);
-        connection.negotiated.client_meta.meta_with_trace(
-            token,
-            further.trace_context,
-            &caller_meta,
-        )
-    };
+    let client_meta = &connection.negotiated.client_meta;
+    let caller_meta = options.caller_meta(client_meta, method)?;
     let name = http::name_member(method).and_then(|member| members.get(member));
     let name: Option<String> = name.and_then(|name| serde_json::from_str(name.get()).ok());
     let caller = options.caller(method)?;
     let task_id = members.get("taskId").filter(|_| method.starts_with(TASKS_PREFIX));
     let task_id: Option<String> = task_id.and_then(|id| serde_json::from_str(id.get()).ok());
+    let sent: Vec<Member<'_>> =
+        members.iter().map(|(name, value)| (&**name, value as &(dyn JsonText + Sync))).collect();
+    let meta = options.meta_for_request(client_meta, &caller_meta);
+    let params = RequestParams::Members(&sent, meta);
+    let timeout = options.timeout.unwrap_or(timeout);
     let spec = RequestSpec {
-        method: Cow::Owned(method.to_owned()),
-        item: method,
         name: name.as_deref(),
-        params: |id, further| RawParams { members: &members, meta: meta(id, further) },
-        headers: &[],
-        timeout: options.timeout.unwrap_or(timeout),
-        progress: options.progress.as_ref(),
-        retries: Some(0),
         retry_safe: false,
-        as_task: false,
-        callback: options.callback.as_ref(),
-        caller: caller.as_ref(),
-        pass_through: PassThrough::default(),
         task_id: task_id.as_deref().filter(|_| method == method::TASKS_RESULT),
+        options: RequestOptions {
+            retries: Some(0),
+            pass_through: PassThrough::default(),
+            ..options.for_request(caller.as_ref())
+        },
+        ..RequestSpec::new(method.to_owned(), method, params, timeout)
     };
     // A task that the application polls has the result of a tool.
     let scanner = match method.starts_with(TASKS_PREFIX) {
@@ -172,8 +140,7 @@ pub(crate) fn notify(
         return Err(invalid(method, "/_meta", "expected object"));
     }
     let (connection, timeout) = catalog.connection(server)?;
-    let params = params.map(|_| RawParams { members: &members, meta: None });
-    let queued = connection.session.notify_with(method, params.as_ref());
+    let queued = connection.session.notify_with(method, params.map(|_| &members));
     queued.map_err(|error| connection.call_error(error, method, timeout))
 }
 

@@ -1,7 +1,6 @@
 //! Subscriptions to the changes of a resource.
 
 use innkeeper_protocol::{Era, method};
-use serde_json::json;
 
 use super::options::CallOptions;
 use super::request_with_params;
@@ -30,15 +29,9 @@ pub(crate) async fn subscribe(
     }
     let method =
         if subscribed { method::RESOURCES_SUBSCRIBE } else { method::RESOURCES_UNSUBSCRIBE };
-    let result = request_with_params(
-        connection,
-        method,
-        uri,
-        json!({ "uri": uri }),
-        route.timeout,
-        &options,
-    )
-    .await;
+    let result =
+        request_with_params(connection, method, uri, &[("uri", &uri)], route.timeout, &options)
+            .await;
     if result.is_err() && subscribed && outcome == SubscribeOutcome::Changed {
         connection.subscriptions.set(uri, false);
     }

@@ -1,5 +1,7 @@
 //! Tests of results as values, and of the scan of errors that replace a result.
 
+use std::sync::Arc;
+
 use serde_json::json;
 use tokio::sync::mpsc;
 
@@ -107,12 +109,13 @@ fn members_of_a_caller_have_a_size_limit_and_names_that_the_host_does_not_write(
 }
 
 #[test]
-fn a_request_has_a_progress_token_if_its_caller_listens() {
-    let token = |options: CallOptions| options.progress_token(7);
+fn a_request_asks_for_progress_if_its_caller_listens() {
+    let asks = |options: CallOptions| {
+        options.meta_for_request(&ClientMeta::default(), &CallerMeta::default()).requests_progress
+    };
     let (progress, _steps) = mpsc::channel(1);
     let (notifications, _messages) = mpsc::channel(1);
-    assert_eq!(token(CallOptions::default()), None);
-    assert_eq!(token(CallOptions { progress: Some(progress), ..CallOptions::default() }), Some(7));
-    let options = CallOptions { notifications: Some(notifications), ..CallOptions::default() };
-    assert_eq!(token(options), Some(7));
+    assert!(!asks(CallOptions::default()));
+    assert!(asks(CallOptions { progress: Some(progress), ..CallOptions::default() }));
+    assert!(asks(CallOptions { notifications: Some(notifications), ..CallOptions::default() }));
 }

@@ -36,13 +36,13 @@ pub(super) struct CallRecorder<'a> {
 }
 
 impl<'a> CallRecorder<'a> {
-    pub(super) fn start<F>(connection: &'a Connection, spec: &RequestSpec<'a, F>) -> Self {
+    pub(super) fn start(connection: &'a Connection, spec: &RequestSpec<'a>) -> Self {
         let telemetry = connection.instruments.telemetry.as_ref();
         Self {
             connection,
             method: spec.method.clone(),
             item: spec.item,
-            principal: spec.caller.and_then(|caller| caller.principal.as_deref()),
+            principal: spec.options.caller.and_then(|caller| caller.principal.as_deref()),
             id: 0,
             sent_at: Instant::now(),
             is_open: true,

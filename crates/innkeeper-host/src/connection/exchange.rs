@@ -1,11 +1,12 @@
 //! One request of the application with all its attempts, round trips and tasks.
 
-use innkeeper_protocol::{Era, JsonText, skim};
+use innkeeper_protocol::{Era, skim};
 use serde_json::value::RawValue;
 use tokio::time::{Instant, timeout_at};
 
 use super::call_permits::RequestPermit;
 use super::call_recorder::CallRecorder;
+use super::request_spec::AttemptParams;
 use super::result_type::ResultType;
 use super::round_trips::{RoundTripParams, RoundTrips};
 use super::{Connection, RequestSpec, ResultRejection, round_trips, task_poll};
@@ -13,13 +14,112 @@ use crate::cache::FetchedResult;
 use crate::deadline::{MAX_REQUEST_TIMEOUT, RequestDeadlines};
 use crate::error::{CallError, UnavailableReason};
 use crate::event::CallOutcome;
-use crate::retry::Attempts;
-use crate::session::{CallCallback, CallContext, RequestError, RequestResult};
+use crate::guard::Finding;
+use crate::retry::{Attempts, RetryPlan};
+use crate::session::{
+    CallCallback, CallContext, DeadlineExtension, OutgoingRequest, RequestError, RequestResult,
+};
+
+impl Connection {
+    /// Sends a request of the application, checks its result, and records it once, however it ends:
+    /// response, error, timeout or a cancelled caller.
+    pub(crate) async fn request(
+        &self,
+        spec: &RequestSpec<'_>,
+        check_result: impl FnOnce(&RawValue, ResultType) -> Result<CallOutcome, ResultRejection>,
+    ) -> Result<FetchedResult, CallError> {
+        self.request_scanned(spec, check_result, |_| None).await
+    }
+
+    /// Like [`Self::request`], but can also withhold other content of the server: `suspect` returns
+    /// the findings that cause it. Called before recording, so that no log contains the content.
+    pub(crate) async fn request_scanned(
+        &self,
+        spec: &RequestSpec<'_>,
+        check_result: impl FnOnce(&RawValue, ResultType) -> Result<CallOutcome, ResultRejection>,
+        suspect: impl FnOnce(&RequestError) -> Option<Vec<Finding>>,
+    ) -> Result<FetchedResult, CallError> {
+        let mut exchange = Exchange::new(self, spec);
+        let response = exchange.run().await;
+        let kind = exchange.result_type();
+        match ResultRejection::check(response, |result| check_result(result, kind), suspect) {
+            Ok((result, outcome)) => Ok(exchange.finish(result, outcome)),
+            Err(rejection) => Err(exchange.fail(rejection)),
+        }
+    }
+
+    /// Sends a request of the application once, and returns its result of any type as the server
+    /// sent it. Checks and records the request as [`Self::request_scanned`] does.
+    pub(crate) async fn request_raw(
+        &self,
+        spec: &RequestSpec<'_>,
+        check_result: impl FnOnce(&RawValue) -> Result<CallOutcome, ResultRejection>,
+        suspect: impl FnOnce(&RequestError) -> Option<Vec<Finding>>,
+    ) -> Result<Box<RawValue>, CallError> {
+        let mut exchange = Exchange::new(self, spec);
+        let response = exchange.run_without_round_trips().await;
+        match ResultRejection::check(response, check_result, suspect) {
+            Ok((result, outcome)) => Ok(exchange.finish(result, outcome).result),
+            Err(rejection) => Err(exchange.fail(rejection)),
+        }
+    }
+
+    pub(super) fn attempts(&self, spec: &RequestSpec<'_>, deadline: Instant) -> Attempts {
+        let max_retries = spec.options.retries.unwrap_or(self.limits.retry.max);
+        Attempts::new(RetryPlan {
+            policy: self.limits.retry,
+            max_retries,
+            retry_safe: spec.retry_safe,
+            deadline,
+        })
+    }
+
+    /// Returns the final result; `None` after the backoff before the next attempt.
+    pub(super) async fn final_result(
+        &self,
+        attempts: &mut Attempts,
+        spec: &RequestSpec<'_>,
+        outcome: Option<RequestResult>,
+    ) -> Option<RequestResult> {
+        attempts
+            .handle_result(outcome, self.session.closed(), |notice| {
+                self.report_retry(spec.method.clone(), spec.item, &notice);
+            })
+            .await
+            .break_value()
+    }
+
+    /// Sends one attempt.
+    pub(super) async fn send(
+        &self,
+        spec: &RequestSpec<'_>,
+        id: u64,
+        call: Option<CallContext<'_>>,
+        further: RoundTripParams,
+        time: RequestDeadlines,
+    ) -> RequestResult {
+        let params = AttemptParams { request: spec.params, id, further };
+        let outgoing = OutgoingRequest::new(id, spec.method.clone(), &params, time.idle_deadline);
+        let outgoing = OutgoingRequest {
+            name: spec.name,
+            headers: spec.headers,
+            deadline_extension: Some(DeadlineExtension {
+                idle_timeout: spec.timeout.min(MAX_REQUEST_TIMEOUT),
+                deadline: time.deadline,
+            }),
+            progress: spec.options.progress.cloned(),
+            call,
+            task_id: spec.task_id,
+            ..outgoing
+        };
+        self.session.request(outgoing).await
+    }
+}
 
 /// The state of one request: its record, its deadlines, and what was already exchanged.
-pub(super) struct Exchange<'a, F> {
+pub(super) struct Exchange<'a> {
     connection: &'a Connection,
-    spec: &'a RequestSpec<'a, F>,
+    spec: &'a RequestSpec<'a>,
     record: CallRecorder<'a>,
     deadlines: RequestDeadlines,
     attempts: Attempts,
@@ -28,23 +128,20 @@ pub(super) struct Exchange<'a, F> {
     result_type: ResultType,
 }
 
-impl<'a, F> Exchange<'a, F> {
-    pub(super) fn new(connection: &'a Connection, spec: &'a RequestSpec<'a, F>) -> Self {
+impl<'a> Exchange<'a> {
+    pub(super) fn new(connection: &'a Connection, spec: &'a RequestSpec<'a>) -> Self {
         let record = CallRecorder::start(connection, spec);
         let max_total = connection.limits.max_total_timeout;
         let deadlines = RequestDeadlines::new(record.sent_at, spec.timeout, max_total);
         let attempts = connection.attempts(spec, deadlines.idle_deadline);
-        let round_trips = RoundTrips::new(spec.pass_through.responses.clone());
-        let callback = spec.callback.map(CallCallback::new);
+        let round_trips = RoundTrips::new(spec.options.pass_through.responses.clone());
+        let callback = spec.options.callback.map(CallCallback::new);
         let result_type = ResultType::Complete;
         Self { connection, spec, record, deadlines, attempts, round_trips, callback, result_type }
     }
 
     /// Sends the request until its result is complete or passed through.
-    pub(super) async fn run<P: JsonText>(&mut self) -> Result<Box<RawValue>, RequestError>
-    where
-        F: Fn(u64, RoundTripParams) -> P,
-    {
+    pub(super) async fn run(&mut self) -> Result<Box<RawValue>, RequestError> {
         loop {
             let (result, permit) = self.next_result().await?;
             if self.passes_results() {
@@ -52,14 +149,14 @@ impl<'a, F> Exchange<'a, F> {
             }
             match self.read_result_type(&result)? {
                 ResultType::Complete => return Ok(result),
-                ResultType::Task if self.spec.pass_through.task => {
+                ResultType::Task if self.spec.options.pass_through.task => {
                     task_poll::detach(self.connection, &result)?;
                     self.result_type = ResultType::Task;
                     return Ok(result);
                 }
                 // In a box: each call would have room for the future.
                 ResultType::Task => return Box::pin(self.await_task(&result, permit)).await,
-                ResultType::InputRequired if self.spec.pass_through.input_required => {
+                ResultType::InputRequired if self.spec.options.pass_through.input_required => {
                     round_trips::check_forwarded_input(self.connection, self.call(), &result)?;
                     self.result_type = ResultType::InputRequired;
                     return Ok(result);
@@ -75,7 +172,9 @@ impl<'a, F> Exchange<'a, F> {
     /// Returns whether the application reads the types of results of the modern era.
     fn passes_results(&self) -> bool {
         let is_modern = self.connection.negotiated.revision.era() == Era::Modern;
-        is_modern && (self.spec.pass_through.input_required || self.spec.pass_through.task)
+        is_modern
+            && (self.spec.options.pass_through.input_required
+                || self.spec.options.pass_through.task)
     }
 
     /// Returns the type of the result that [`Self::run`] returned.
@@ -84,12 +183,7 @@ impl<'a, F> Exchange<'a, F> {
     }
 
     /// Sends the request and returns its first result, which may be of any type.
-    pub(super) async fn run_without_round_trips<P: JsonText>(
-        &mut self,
-    ) -> Result<Box<RawValue>, RequestError>
-    where
-        F: Fn(u64, RoundTripParams) -> P,
-    {
+    pub(super) async fn run_without_round_trips(&mut self) -> Result<Box<RawValue>, RequestError> {
         let (result, _permit) = self.next_result().await?;
         if self.connection.negotiated.revision.era() == Era::Modern {
             round_trips::check_raw_result(self.connection, self.call(), &result)?;
@@ -98,12 +192,9 @@ impl<'a, F> Exchange<'a, F> {
     }
 
     /// Repeats attempts until one of them gives the result or the final error.
-    async fn next_result<P: JsonText>(
+    async fn next_result(
         &mut self,
-    ) -> Result<(Box<RawValue>, Option<RequestPermit<'a>>), RequestError>
-    where
-        F: Fn(u64, RoundTripParams) -> P,
-    {
+    ) -> Result<(Box<RawValue>, Option<RequestPermit<'a>>), RequestError> {
         loop {
             let (response, permit) = self.attempt().await;
             if let Some(Ok(result)) = response {
@@ -121,13 +212,10 @@ impl<'a, F> Exchange<'a, F> {
 
     /// Waits for a permit and sends the request once. Returns no response if no permit was free
     /// in time.
-    async fn attempt<P: JsonText>(&mut self) -> (Option<RequestResult>, Option<RequestPermit<'a>>)
-    where
-        F: Fn(u64, RoundTripParams) -> P,
-    {
+    async fn attempt(&mut self) -> (Option<RequestResult>, Option<RequestPermit<'a>>) {
         let record = &mut self.record;
         let permits = &self.connection.limits.permits;
-        let caller = self.spec.caller;
+        let caller = self.spec.options.caller;
         let deadline = self.deadlines.idle_deadline;
         let Some(permit) = permits.acquire(caller.map(|caller| &**caller), deadline).await else {
             record.counts_as_timeout = false;
@@ -250,13 +338,13 @@ impl<'a, F> Exchange<'a, F> {
     }
 }
 
-fn call_context<'a, F>(
+fn call_context<'a>(
     id: u64,
-    spec: &'a RequestSpec<'_, F>,
+    spec: &'a RequestSpec<'_>,
     callback: Option<&'a CallCallback>,
 ) -> CallContext<'a> {
     let method = &spec.method;
     let item = spec.item;
-    let caller = spec.caller;
+    let caller = spec.options.caller;
     CallContext { id, method, item, callback, caller }
 }

@@ -2,9 +2,24 @@
 
 use std::sync::Arc;
 
+use super::Connection;
 use crate::audit::AuditEvent;
 use crate::event::{EventPublisher, HostEvent};
-use crate::guard::{ItemKind, Verdict};
+use crate::guard::{Finding, ItemKind, Verdict};
+
+impl Connection {
+    /// Reports the findings of the guard and returns them if the content is withheld.
+    pub(crate) fn report_findings(
+        &self,
+        kind: ItemKind,
+        item: &str,
+        verdict: Option<Verdict>,
+    ) -> Option<Vec<Finding>> {
+        let verdict = verdict?;
+        report_findings(&self.events, &self.server, Some((kind, item)), &verdict);
+        verdict.withheld.then_some(verdict.findings)
+    }
+}
 
 /// Reports findings of the guard as events and audit records. Without an item, the findings are in
 /// the server's instructions.

@@ -10,7 +10,6 @@ use futures_util::FutureExt;
 use indexmap::IndexMap;
 use innkeeper_protocol::view::{InputRequest, InputRequiredResult};
 use innkeeper_protocol::{ViewError, method, skim};
-use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::time::{Instant, timeout_at};
 
@@ -29,16 +28,13 @@ pub(super) const MAX_ROUND_TRIPS: u32 = 8;
 const MAX_SHOWN_CHARS: usize = 64;
 
 /// The additional parameters of further round trips.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct RoundTripParams {
     /// Responses by the keys of the input requests.
-    #[serde(rename = "inputResponses", skip_serializing_if = "Option::is_none")]
     pub(crate) responses: Option<Arc<RawValue>>,
     /// State that the server expects back unchanged.
-    #[serde(rename = "requestState", skip_serializing_if = "Option::is_none")]
     pub(crate) state: Option<Arc<RawValue>>,
     /// Trace context of every attempt, sent in `_meta`.
-    #[serde(skip)]
     pub(crate) trace_context: Option<Arc<TraceContext>>,
 }
 

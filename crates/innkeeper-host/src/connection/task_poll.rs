@@ -58,16 +58,16 @@ struct TaskParams<'a> {
 /// Waits for the result of the task that a call created, at most until the deadline. Each response
 /// of the server may take the timeout of the call. If the wait ends before the task, even by
 /// dropping the future, the server is requested once to cancel the task.
-pub(super) async fn await_result<F>(
+pub(super) async fn await_result(
     connection: &Connection,
-    spec: &RequestSpec<'_, F>,
+    spec: &RequestSpec<'_>,
     call: CallContext<'_>,
     created: &RawValue,
     permit: Option<RequestPermit<'_>>,
     max_deadline: Instant,
 ) -> Result<Box<RawValue>, RequestError> {
     // The call is in flight, and its progress is forwarded, until the task ends.
-    let open = connection.session.hold_open(call.id, spec.progress.cloned(), call);
+    let open = connection.session.hold_open(call.id, spec.options.progress.cloned(), call);
     let task = parse_task(created);
     let id = task.as_ref().map_or_else(|_| task_id(created), |task| Some(task.id.clone()));
     if let Some(id) = &id {
@@ -85,7 +85,7 @@ pub(super) async fn await_result<F>(
         started_at: Instant::now(),
         idle_timeout: spec.timeout.min(MAX_REQUEST_TIMEOUT),
         deadline: max_deadline,
-        retries: spec.retries.unwrap_or(connection.limits.retry.max),
+        retries: spec.options.retries.unwrap_or(connection.limits.retry.max),
         runtime: Handle::current(),
     };
     let task = task?;

@@ -17,6 +17,7 @@ use crate::connection::meta::ClientMeta;
 use crate::connection::subscriptions::Subscriptions;
 use crate::connection::timeout_streak::TimeoutStreak;
 use crate::connection::{ConnectionNumber, Instruments, RequestLimits};
+use crate::connection::{RequestOptions, RequestParams};
 use crate::error::{CallError, CallErrorKind};
 use crate::event::{CallOutcome, CallReference, EventPublisher};
 use crate::metrics::MetricsRecorder;
@@ -119,21 +120,12 @@ async fn call(
     connection: &Connection,
     progress: Option<&mpsc::Sender<crate::Progress>>,
 ) -> Result<Value, CallError> {
+    let params = json!({"name": "t"});
+    let params = RequestParams::Whole(&params);
     let spec = RequestSpec {
-        method: method::TOOLS_CALL.into(),
-        item: "t",
-        name: Some("t"),
-        params: |_, _| json!({"name": "t"}),
-        headers: &[],
-        timeout: Duration::from_secs(3),
-        progress,
-        retries: None,
-        retry_safe: true,
         as_task: connection.negotiated.revision.era() == Era::Legacy,
-        callback: None,
-        caller: None,
-        pass_through: Default::default(),
-        task_id: None,
+        options: RequestOptions { progress, ..RequestOptions::default() },
+        ..RequestSpec::new(method::TOOLS_CALL, "t", params, Duration::from_secs(3))
     };
     let reply = connection.request(&spec, |_, _| Ok(CallOutcome::Ok)).await?;
     Ok(serde_json::from_str(reply.result.get()).unwrap())
