@@ -17,13 +17,29 @@ use crate::store_error::StoreError;
 #[derive(Debug)]
 pub(super) struct ReplicatedServers {
     replicas: Replicas,
-    /// Set once a transport stores changed sessions.
-    changed: OnceLock<Arc<ChangedSessions>>,
+    watch: SessionWatch,
 }
 
 impl ReplicatedServers {
     pub(super) fn new(replicas: Replicas) -> Self {
-        Self { replicas, changed: OnceLock::new() }
+        Self { replicas, watch: SessionWatch::default() }
+    }
+}
+
+/// Gives changed sessions to the first transport that asks: it is the one other replicas reach.
+#[derive(Debug, Default)]
+struct SessionWatch(OnceLock<Arc<ChangedSessions>>);
+
+impl SessionWatch {
+    fn start(&self) -> Option<Arc<ChangedSessions>> {
+        let changed = Arc::new(ChangedSessions::default());
+        self.0.set(changed.clone()).is_ok().then_some(changed)
+    }
+
+    fn record(&self, client: u64) {
+        if let Some(changed) = self.0.get() {
+            changed.add(client);
+        }
     }
 }
 
@@ -116,15 +132,13 @@ impl Servers {
     /// Returns the clients whose sessions with remote servers change from now on. `None` without
     /// replicas, and for all callers but the first.
     pub(crate) fn watch_sessions(&self) -> Option<Arc<ChangedSessions>> {
-        let changed = Arc::new(ChangedSessions::default());
-        self.replicated.as_ref()?.changed.set(changed.clone()).is_ok().then_some(changed)
+        self.replicated.as_ref()?.watch.start()
     }
 
     /// Records that the remote sessions of a client changed, so that Redis gets them.
     pub(super) fn record_changed_session(&self, client: u64) {
-        let replicated = self.replicated.as_ref();
-        if let Some(changed) = replicated.and_then(|replicated| replicated.changed.get()) {
-            changed.add(client);
+        if let Some(replicated) = &self.replicated {
+            replicated.watch.record(client);
         }
     }
 }
@@ -159,5 +173,15 @@ mod tests {
         assert_eq!(waiting.as_mut().now_or_never(), None);
         changed.add(9);
         assert_eq!(waiting.now_or_never(), Some(HashSet::from([9])));
+    }
+
+    #[test]
+    fn only_the_first_transport_takes_changed_sessions() {
+        let watch = SessionWatch::default();
+        watch.record(6);
+        let first = watch.start().unwrap();
+        assert!(watch.start().is_none());
+        watch.record(7);
+        assert_eq!(first.take().now_or_never(), Some(HashSet::from([7])));
     }
 }
