@@ -205,6 +205,28 @@ fn an_optional_server_without_its_program_is_a_warning_in_every_command() {
 }
 
 #[test]
+fn every_command_tells_a_problem_of_the_configuration_once() {
+    let misspelled = fixture("one").config_key("comand", "x").config_key("guard", json!({"x": 1}));
+    let dir = config_dir([misspelled]);
+    for command in [
+        &["tools"][..],
+        &["call", "one.echo", "message=x"],
+        &["read", "fx://one/static"],
+        &["why", "one"],
+        &["check"],
+        &["doctor"],
+        &["lock"],
+        &["graph"],
+    ] {
+        let output = run(command, dir.path());
+        let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
+        text.push_str(&String::from_utf8_lossy(&output.stderr));
+        assert_eq!(text.matches("servers.one.comand").count(), 1, "{command:?}: {text}");
+        assert_eq!(text.matches("servers.one.guard.x").count(), 1, "{command:?}: {text}");
+    }
+}
+
+#[test]
 fn a_tool_is_called_by_its_bare_name_where_the_configuration_allows_it() {
     let only = json!([{"name": "only", "inputSchema": {"type": "object",
         "properties": {"n": {"type": "string"}}, "required": ["n"]}}]);
