@@ -116,6 +116,21 @@ fn an_unavailable_server_is_reported_with_the_attempts_if_there_were_several() {
 }
 
 #[test]
+fn a_start_that_timed_out_quotes_the_last_words_of_its_server() {
+    let mut failure = ServerFailure {
+        server: "a".into(),
+        phase: StartPhase::Handshake,
+        reason: StartFailureReason::TimedOut(std::time::Duration::from_secs(3)),
+        stderr: "ready\nError: cannot reach the database\n".to_owned(),
+        attempts: 1,
+    };
+    let text = failure.summary_with_last_words();
+    assert!(text.ends_with("; the server said: Error: cannot reach the database"), "{text}");
+    failure.stderr.clear();
+    assert_eq!(failure.summary_with_last_words(), failure.summary());
+}
+
+#[test]
 fn a_failed_start_says_whether_it_needs_a_user_and_whether_a_later_one_can_succeed() {
     let failure = |reason: StartFailureReason| ServerFailure {
         server: "a".into(),
