@@ -8,6 +8,7 @@ mod call_notification;
 mod caller;
 mod change_notifier;
 mod coop_budget;
+mod detached_requests;
 mod inbound;
 mod inbound_sink;
 mod limits;
@@ -37,7 +38,6 @@ use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::futures::Notified;
 use tokio::sync::{Notify, SetOnce, mpsc, watch};
-use tokio::time::Instant;
 
 use crate::callback::CallbackRegistry;
 use crate::deadline::MAX_REQUEST_TIMEOUT;
@@ -57,6 +57,8 @@ pub(crate) use caller::Caller;
 use change_notifier::ChangeNotifier;
 pub(crate) use change_notifier::ListChanges;
 pub(crate) use coop_budget::CoopBudget;
+pub(crate) use detached_requests::DetachedRequest;
+use detached_requests::DetachedRequests;
 pub(crate) use inbound_sink::InboundSink;
 pub(crate) use limits::SessionLimits;
 use multiline_detector::MultilineDetector;
@@ -144,6 +146,7 @@ struct SessionState {
     /// Notified of an error response that belongs to no request.
     unattributed_error: Notify,
     active_tasks: watch::Sender<ActiveTasks>,
+    detached_requests: DetachedRequests,
     /// Notified of the first response after a timeout.
     responded: Notify,
 }
@@ -188,6 +191,7 @@ impl Session {
 
     fn new(owner: SessionContext, outbound: Outbound, limits: SessionLimits) -> Self {
         let SessionContext { server, callbacks, events, tasks, sessions } = owner;
+        let (detached_requests, detached) = detached_requests::channel();
         let state = Arc::new(SessionState {
             server,
             limits,
@@ -210,9 +214,11 @@ impl Session {
             task_changed: Notify::new(),
             unattributed_error: Notify::new(),
             active_tasks: watch::Sender::default(),
+            detached_requests,
             responded: Notify::new(),
         });
         sessions.add(&state);
+        state.server_requests.tasks().spawn(detached.send_all());
         let expiring = state.clone();
         state.server_requests.tasks().spawn(async move {
             expiring.pending.expire(|| expiring.server_requests.is_busy()).await;
@@ -267,33 +273,9 @@ impl Session {
         self.0.pending.end_task(task_id);
     }
 
-    /// Sends a request in the background, ignores its response, and abandons it after `limit`. Must
-    /// be called within a runtime.
-    pub(crate) fn send_detached(
-        &self,
-        method: &'static str,
-        name: String,
-        params: Box<RawValue>,
-        limit: Duration,
-    ) {
-        let session = self.clone();
-        let guard = ActiveTaskGuard::new(self.0.clone());
-        self.0.server_requests.tasks().spawn(async move {
-            let _begun = guard;
-            let deadline = Instant::now() + limit;
-            let outgoing = OutgoingRequest::new(session.next_id(), method, &params, deadline);
-            let outgoing = OutgoingRequest {
-                name: Some(&name),
-                cancellable: false,
-                background: true,
-                ..outgoing
-            };
-            if let Err(error) = session.request(outgoing).await {
-                let server = &*session.0.server;
-                let outcome = error.kind().as_str();
-                tracing::debug!(server, method, outcome, "background request failed");
-            }
-        });
+    /// Queues a request whose response nobody waits for. Needs no runtime.
+    pub(crate) fn send_detached(&self, request: DetachedRequest) {
+        self.0.detached_requests.add(&self.0, request);
     }
 
     /// Ends all waits for tasks, so that the server is requested to cancel the tasks, and waits at

@@ -11,6 +11,7 @@ use serde_json::value::to_raw_value;
 
 use crate::connection::Connection;
 use crate::error::CallError;
+use crate::session::DetachedRequest;
 
 /// Timeout of a request that sets the level after a start; nothing waits for the response.
 const SET_LEVEL_TIMEOUT: Duration = Duration::from_secs(30);
@@ -114,10 +115,13 @@ pub(crate) fn set_detached(connection: &Connection, level: Option<LogLevel>) {
     connection.negotiated.client_meta.set_log_level(level);
     if connection.negotiated.revision.era() == Era::Legacy && connection.negotiated.declares_logging
     {
-        // Serialization of an object with strings cannot fail.
-        let params = to_raw_value(&json!({ "level": level })).unwrap_or_default();
-        let method = method::LOGGING_SET_LEVEL;
-        connection.session.send_detached(method, method.to_owned(), params, SET_LEVEL_TIMEOUT);
+        connection.session.send_detached(DetachedRequest {
+            method: method::LOGGING_SET_LEVEL,
+            name: method::LOGGING_SET_LEVEL.to_owned(),
+            // Serialization of an object with strings cannot fail.
+            params: to_raw_value(&json!({ "level": level })).unwrap_or_default(),
+            limit: SET_LEVEL_TIMEOUT,
+        });
     }
 }
 

@@ -10,7 +10,6 @@ use innkeeper_protocol::view::{MAX_TASK_ID_BYTES, Task, TaskStatus};
 use innkeeper_protocol::{Era, ErrorObject, method, skim};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
-use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::meta::{CallerMeta, Meta};
@@ -22,7 +21,8 @@ use crate::deadline::MAX_REQUEST_TIMEOUT;
 use crate::error::{ProtocolError, UnavailableReason};
 use crate::retry::{Attempts, RetryPlan};
 use crate::session::{
-    Budgeted, CallContext, DeadlineExtension, OutgoingRequest, RequestError, RequestResult,
+    Budgeted, CallContext, DeadlineExtension, DetachedRequest, OutgoingRequest, RequestError,
+    RequestResult,
 };
 use crate::text::display_safe;
 
@@ -55,6 +55,14 @@ struct TaskParams<'a> {
     meta: Option<Meta<'a>>,
 }
 
+impl<'a> TaskParams<'a> {
+    fn new(connection: &'a Connection, task_id: &'a str, caller_meta: &'a CallerMeta) -> Self {
+        let client_meta = &connection.negotiated.client_meta;
+        let meta = client_meta.meta_with_trace(None, None, caller_meta);
+        Self { task_id, input_responses: None, meta }
+    }
+}
+
 /// Waits for the result of the task that a call created, at most until the deadline. Each response
 /// of the server may take the timeout of the call. If the wait ends before the task, even by
 /// dropping the future, the server is requested once to cancel the task.
@@ -75,18 +83,21 @@ pub(super) async fn await_result(
     }
     let capabilities = call.caller.and_then(|caller| caller.capabilities.as_ref());
     let capabilities = capabilities.map(ClientCapabilities::raw);
+    let caller_meta = CallerMeta::default().with_capabilities(capabilities.cloned());
+    // A task that is only partly readable is cancelled as well.
+    let needs_cancel = AtomicBool::new(id.is_some());
+    let id = id.unwrap_or_default();
     let deferred = TaskPoll {
         connection,
         call,
-        // A task that is only partly readable is cancelled as well.
-        needs_cancel: AtomicBool::new(id.is_some()),
-        id: id.unwrap_or_default(),
-        caller_meta: CallerMeta::default().with_capabilities(capabilities.cloned()),
+        needs_cancel,
+        cancelling: cancel_request(connection, &id, &caller_meta),
+        id,
+        caller_meta,
         started_at: Instant::now(),
         idle_timeout: spec.timeout.min(MAX_REQUEST_TIMEOUT),
         deadline: max_deadline,
         retries: spec.options.retries.unwrap_or(connection.limits.retry.max),
-        runtime: Handle::current(),
     };
     let task = task?;
     let polling = async {
@@ -159,7 +170,8 @@ struct TaskPoll<'a> {
     retries: u32,
     /// Whether the task may still have to be cancelled.
     needs_cancel: AtomicBool,
-    runtime: Handle,
+    /// The request that cancels the task; `None` if the server takes none.
+    cancelling: Option<DetachedRequest>,
 }
 
 impl TaskPoll<'_> {
@@ -352,9 +364,7 @@ impl TaskPoll<'_> {
     }
 
     fn params(&self) -> TaskParams<'_> {
-        let client_meta = &self.connection.negotiated.client_meta;
-        let meta = client_meta.meta_with_trace(None, None, &self.caller_meta);
-        TaskParams { task_id: &self.id, input_responses: None, meta }
+        TaskParams::new(self.connection, &self.id, &self.caller_meta)
     }
 
     /// Returns the deadline of a request that is sent now.
@@ -379,19 +389,31 @@ fn task_result(task: Task) -> Result<Box<RawValue>, RequestError> {
     Err(RequestError::Protocol(ProtocolError::NoTaskResult { status, message }))
 }
 
+/// Prepares the request that cancels a task; `None` if the server takes none.
+fn cancel_request(
+    connection: &Connection,
+    task_id: &str,
+    caller_meta: &CallerMeta,
+) -> Option<DetachedRequest> {
+    let Negotiated { revision, tasks, .. } = &connection.negotiated;
+    let takes_cancel = revision.era() == Era::Modern || tasks.cancel;
+    takes_cancel.then(|| DetachedRequest {
+        method: method::TASKS_CANCEL,
+        name: task_id.to_owned(),
+        // Serialization of strings and numbers cannot fail.
+        params: to_raw_value(&TaskParams::new(connection, task_id, caller_meta))
+            .unwrap_or_default(),
+        limit: CANCEL_TIMEOUT,
+    })
+}
+
 impl Drop for TaskPoll<'_> {
     fn drop(&mut self) {
-        let Connection { negotiated: Negotiated { revision, tasks, .. }, session, .. } =
-            self.connection;
-        let stops = revision.era() == Era::Modern || tasks.cancel;
-        if !stops || !self.needs_cancel.load(Ordering::Relaxed) {
-            return;
+        if self.needs_cancel.load(Ordering::Relaxed)
+            && let Some(request) = self.cancelling.take()
+        {
+            self.connection.session.send_detached(request);
         }
-        // Serialization of strings and numbers cannot fail.
-        let params = to_raw_value(&self.params()).unwrap_or_default();
-        // The caller may be dropped outside the runtime.
-        let _inside = self.runtime.enter();
-        session.send_detached(method::TASKS_CANCEL, self.id.clone(), params, CANCEL_TIMEOUT);
     }
 }
 

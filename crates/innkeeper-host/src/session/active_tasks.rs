@@ -40,6 +40,10 @@ impl ActiveTaskGuard {
         shared.active_tasks.send_modify(|active| active.count += 1);
         Self(shared)
     }
+
+    pub(super) fn session(&self) -> &Arc<SessionState> {
+        &self.0
+    }
 }
 
 impl Drop for ActiveTaskGuard {

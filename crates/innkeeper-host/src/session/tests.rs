@@ -6,6 +6,8 @@ use innkeeper_testkit::InMemoryServer;
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 
+use tokio::time::Instant;
+
 use super::*;
 
 fn open_session(limits: SessionLimits) -> (InMemoryServer, Session, BackgroundTasks) {
