@@ -33,7 +33,7 @@ pub(crate) fn check(drafts: &[LocatedDraft], sources: &mut [ParsedSource<'_>]) {
         for (index, name) in &located.draft.dependencies {
             let entry = Some(located.entry_index);
             let mut report = |severity, message: String| {
-                report_dependency(sources, located, (entry, *index), severity, message);
+                report_dependency(sources, located, entry, *index, severity, message);
             };
             if !seen.insert(name) {
                 report(
@@ -78,7 +78,7 @@ fn check_share(
     let narrow = other.share.as_str();
     let message = format!("`{name}` has `share: {narrow}`, but this server has `share: {own}`");
     let entry = Some(located.entry_index);
-    report_dependency(sources, located, (entry, index), Severity::Error, message);
+    report_dependency(sources, located, entry, index, Severity::Error, message);
     let hint = format!(
         "set `\"share\": \"{narrow}\"` for this server, or `\"share\": \"{own}\"` for `{name}`"
     );
@@ -124,7 +124,7 @@ fn check_cycles(drafts: &[LocatedDraft], sources: &mut [ParsedSource<'_>]) {
                 located.draft.dependencies.iter().find(|(_, name)| name == next)
         {
             // Several servers form the cycle, so the cycle is a problem of the file.
-            report_dependency(sources, located, (None, *index), Severity::Error, message);
+            report_dependency(sources, located, None, *index, Severity::Error, message);
         }
     }
 }
@@ -133,7 +133,8 @@ fn check_cycles(drafts: &[LocatedDraft], sources: &mut [ParsedSource<'_>]) {
 fn report_dependency(
     sources: &mut [ParsedSource<'_>],
     located: &LocatedDraft,
-    (problem_entry, index): (Option<usize>, usize),
+    problem_entry: Option<usize>,
+    index: usize,
     severity: Severity,
     message: String,
 ) {

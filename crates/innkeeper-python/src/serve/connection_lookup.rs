@@ -32,7 +32,11 @@ pub(super) async fn find(
         Ok(Connection(connection)) => json!({ "connection": connection }),
         Err(response) => {
             let status = response.status().as_u16();
-            let headers: Vec<_> = response.headers().iter().filter_map(text_of).collect();
+            let headers: Vec<_> = response
+                .headers()
+                .iter()
+                .filter_map(|(name, value)| text_of(name, value))
+                .collect();
             let body = to_bytes(response.into_body(), MAX_RESPONSE_BYTES).await;
             let body = body.map_err(|error| Failure::Internal(error.to_string()))?;
             let body = String::from_utf8_lossy(&body);
@@ -76,6 +80,6 @@ fn header_map(pairs: Vec<(Vec<u8>, Vec<u8>)>) -> Option<HeaderMap> {
     Some(headers)
 }
 
-fn text_of((name, value): (&HeaderName, &HeaderValue)) -> Option<(String, String)> {
+fn text_of(name: &HeaderName, value: &HeaderValue) -> Option<(String, String)> {
     Some((name.to_string(), value.to_str().ok()?.to_owned()))
 }

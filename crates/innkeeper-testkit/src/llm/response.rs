@@ -74,7 +74,8 @@ impl ModelResponse {
         number: usize,
         id_prefix: &str,
         model: &str,
-        (request, offered_tools): (&[u8], &[String]),
+        request: &[u8],
+        offered_tools: &[String],
     ) -> Self {
         let mut index = 0;
         let parts = model_reply.parts.iter().map(|part| match part {

@@ -49,7 +49,7 @@ pub(super) fn route(served: &ServerState, head: &Parts, text: &Bytes) -> RoutedR
             error_response(api, status, code.as_deref(), &message)
         }
         ReplyKind::Model(model_reply) => {
-            model_response(served, &target, &model_reply, number, (text, &body))
+            model_response(served, &target, &model_reply, number, text, &body)
         }
     };
     (outgoing, reply.headers, reply.ending)
@@ -60,13 +60,14 @@ fn model_response(
     target: &RequestTarget,
     model_reply: &ModelReply,
     number: usize,
-    (text, body): (&Bytes, &Value),
+    text: &Bytes,
+    body: &Value,
 ) -> OutgoingResponse {
     let api = target.api;
     let model = target.model.as_deref().or_else(|| body["model"].as_str()).unwrap_or_default();
     let tool_names = (api.tool_names)(body);
     let mut response =
-        ModelResponse::new(model_reply, number, api.id_prefix, model, (text, &tool_names));
+        ModelResponse::new(model_reply, number, api.id_prefix, model, text, &tool_names);
     response.includes_usage = body["stream_options"]["include_usage"] == true;
     if response.finish_reason != FinishReason::Length
         && let (Some(unreadable), Some(call)) = (api.parse_failure, response.malformed_call())

@@ -56,7 +56,7 @@ fn push_reasoning(events: &mut EventSequence, id: &str, at: usize, text: &str) {
     let partial = encrypted.get(..encrypted.len() / 2).unwrap_or_default();
     let item = json!({"id": id, "type": "reasoning", "summary": [], "encrypted_content": partial});
     events.push("response.output_item.added", json!({"output_index": at, "item": item}));
-    let positioned = |more: Value| with_position(id, at, ("summary_index", 0), more);
+    let positioned = |more: Value| with_position(id, at, "summary_index", more);
     let part = |text| positioned(json!({"part": summary_text(text)}));
     events.push("response.reasoning_summary_part.added", part(""));
     for chunk in text_chunks(text) {
@@ -71,7 +71,7 @@ fn push_message(events: &mut EventSequence, id: &str, at: usize, text: &str) {
         "id": id, "type": "message", "status": "in_progress", "role": "assistant", "content": [],
     });
     events.push("response.output_item.added", json!({"output_index": at, "item": item}));
-    let positioned = |more: Value| with_position(id, at, ("content_index", 0), more);
+    let positioned = |more: Value| with_position(id, at, "content_index", more);
     events.push("response.content_part.added", positioned(json!({"part": output_text("")})));
     for chunk in text_chunks(text) {
         let delta = json!({"delta": chunk, "logprobs": [], "obfuscation": "x7Gk2"});
@@ -102,9 +102,10 @@ fn push_function_call(
     }
 }
 
-fn with_position(id: &str, at: usize, (index, index_key): (&str, usize), mut more: Value) -> Value {
+/// Adds the position of an item with one part.
+fn with_position(id: &str, at: usize, part_index: &str, mut more: Value) -> Value {
     more["item_id"] = json!(id);
     more["output_index"] = json!(at);
-    more[index] = json!(index_key);
+    more[part_index] = json!(0);
     more
 }
