@@ -51,7 +51,7 @@ impl Gateway {
     ) -> std::io::Result<()> {
         let endpoint = self.state.endpoints.place_for(&principal, 0);
         let endpoint = endpoint.ok_or(std::io::ErrorKind::NotFound)?;
-        transport::connection::serve(&self.state, (principal, endpoint), reader, writer).await
+        transport::connection::serve(&self.state, principal, endpoint, reader, writer).await
     }
 
     /// Works like [`Self::serve_connection`], with the items of one server under their own names.
@@ -74,7 +74,7 @@ impl Gateway {
         let endpoint = 1 + options.named_endpoints.len() + position;
         let endpoint = self.state.endpoints.place_for(&principal, endpoint);
         let endpoint = endpoint.ok_or(std::io::ErrorKind::NotFound)?;
-        transport::connection::serve(&self.state, (principal, endpoint), reader, writer).await
+        transport::connection::serve(&self.state, principal, endpoint, reader, writer).await
     }
 
     /// Returns whether [`Self::serve_server_connection`] serves the server: a server of the configuration

@@ -36,7 +36,8 @@ impl OwnedCalls {
     pub(crate) fn new(
         replicas: Replicas,
         ownership: Arc<Ownership>,
-        (id, is_forwarded): (String, bool),
+        id: String,
+        is_forwarded: bool,
         session: Option<Box<str>>,
         stream: u64,
     ) -> Self {

@@ -266,7 +266,7 @@ impl Routes {
         let mut response = match admitted {
             Ok((principal, index)) => {
                 let request = Request::from_parts(parts, body);
-                self.respond((index, target), principal, request).await
+                self.respond(index, target, principal, request).await
             }
             Err(rejection) => {
                 mcp::discard(body).await;
@@ -320,7 +320,8 @@ impl Routes {
 
     async fn respond(
         &self,
-        (endpoint, target): (usize, Target),
+        endpoint: usize,
+        target: Target,
         principal: Principal,
         request: Request,
     ) -> Response<Body> {

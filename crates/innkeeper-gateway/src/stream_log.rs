@@ -6,7 +6,7 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use tokio::sync::mpsc;
 
-use crate::event_stream::EventStream;
+use crate::event_stream::{EventStream, StreamStore, UnstoredPart};
 use crate::replicas::Replicas;
 
 /// Maximum number of streams whose messages are stored at one time.
@@ -31,12 +31,12 @@ pub(crate) async fn store_streams(
 
 /// Stores the messages of a stream until there are no more.
 async fn store(replicas: &Replicas, stream: Arc<EventStream>) {
-    let Some(store) = stream.store() else { return };
+    let Some(StreamStore { ownership, session, requests, .. }) = stream.store() else { return };
     while let Some(part) = stream.unstored() {
-        let requests = store.requests.as_deref().filter(|_| part.is_new);
-        let name = (&*store.session, stream.number);
+        let requests = requests.as_deref().filter(|_| part.is_new);
+        let UnstoredPart { oldest, entries, .. } = &part;
         let stored =
-            replicas.append(&store.ownership, name, requests, part.oldest, &part.entries).await;
+            replicas.append(ownership, session, stream.number, requests, *oldest, entries).await;
         match &stored {
             Ok(true) => {}
             // The next owner tells the client how its requests ended.

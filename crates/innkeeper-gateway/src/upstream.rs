@@ -63,8 +63,8 @@ impl Upstream {
         stoppable: Arc<HashSet<String>>,
         processes: HashMap<Arc<str>, Reservation>,
     ) -> Self {
-        let upstream =
-            Self::with_processes((host, Principal::local_user()), Vec::new(), stoppable, processes);
+        let owner = Principal::local_user();
+        let upstream = Self::with_processes(host, owner, Vec::new(), stoppable, processes);
         for name in &**upstream.names.load() {
             upstream.remember(name);
         }
@@ -78,7 +78,7 @@ impl Upstream {
         wider: Vec<Arc<Self>>,
         stoppable: Arc<HashSet<String>>,
     ) -> Self {
-        let upstream = Self::with_processes((host, owner), wider, stoppable, HashMap::new());
+        let upstream = Self::with_processes(host, owner, wider, stoppable, HashMap::new());
         let names = upstream.names();
         let unstarted = names.iter().map(|name| (name.clone(), false)).collect();
         upstream.unstarted.store(Arc::new(unstarted));
@@ -87,7 +87,8 @@ impl Upstream {
     }
 
     fn with_processes(
-        (host, owner): (Host, Principal),
+        host: Host,
+        owner: Principal,
         wider: Vec<Arc<Self>>,
         stoppable: Arc<HashSet<String>>,
         processes: HashMap<Arc<str>, Reservation>,

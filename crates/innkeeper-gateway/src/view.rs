@@ -106,7 +106,8 @@ impl View {
     /// watched, in the order of [`ListKind::ALL`]. Builds nothing for an endpoint without subscribers.
     pub(crate) fn changed_lists(
         &self,
-        (index, endpoint): (usize, &EndpointOptions),
+        index: usize,
+        endpoint: &EndpointOptions,
         has_subscribers: impl FnOnce() -> bool,
     ) -> [bool; 4] {
         let mut announced = self.announced();

@@ -154,7 +154,8 @@ impl Calls {
         self: Arc<Self>,
         questions: PendingQuestions,
         question: Box<Question>,
-        (call, in_use): (Option<Arc<WaitingCall>>, InUse),
+        call: Option<Arc<WaitingCall>>,
+        in_use: InUse,
     ) {
         let id = question.id;
         let cancelled = async {

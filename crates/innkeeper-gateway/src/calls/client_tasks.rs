@@ -148,14 +148,16 @@ impl ClientTasks {
         let TaskCall { server, counted, created, .. } = call;
         // The host has dropped its part.
         let created = Arc::into_inner(created)?.into_inner()?;
-        Some(self.add(caller, (&server, tool), (created, counted), result))
+        Some(self.add(caller, &server, tool, created, counted, result))
     }
 
     fn add(
         &self,
         caller: &Caller,
-        (server, tool): (&OfferedServer, &str),
-        (created, counted): (CreatedTask, Reservation),
+        server: &OfferedServer,
+        tool: &str,
+        created: CreatedTask,
+        counted: Reservation,
         result: &RawValue,
     ) -> Reply {
         let internal = |message: String| RpcError::new(code::INTERNAL_ERROR, message);
@@ -181,9 +183,9 @@ impl ClientTasks {
         let of_server = ids.of_server.clone();
         let client = caller.client.as_ref().map_or_else(Weak::new, Arc::downgrade);
         let lifetime = task.ttl_ms.map(Duration::from_millis);
-        let owner = (ids, principal.clone());
         let open_tasks = &server.server_use.open_tasks;
-        open_tasks.add(OpenTask::new(owner, (client, connection), lifetime, (counted, hold)));
+        let principal = principal.clone();
+        open_tasks.add(OpenTask::new(ids, principal, client, connection, lifetime, counted, hold));
         if task.status.is_terminal() {
             open_tasks.end(&of_server);
         }

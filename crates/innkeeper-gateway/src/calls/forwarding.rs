@@ -172,10 +172,9 @@ impl Calls {
         options.client_capabilities = Some(request.caller.identity.with_all_kinds().into());
         let call_client = request.caller.call_client();
         let client = request.caller.identity.clone();
-        let identity = (identity, target.server.server_use.clone());
-        self.forwarding
-            .parked
-            .start(ParkableCall::new(identity, client, stream, move |context| async move {
+        let server_use = target.server.server_use.clone();
+        let parkable =
+            ParkableCall::new(identity, server_use, client, stream, move |context| async move {
                 let CallContext { callback, missing } = context;
                 options.callback = Some(callback);
                 let in_use = servers.use_offered(&server).await?;
@@ -196,8 +195,8 @@ impl Calls {
                         }
                     },
                 })
-            }))
-            .await
+            });
+        self.forwarding.parked.start(parkable).await
     }
 
     /// Records a call that is about to run, if the protocol does not tie the server's messages to

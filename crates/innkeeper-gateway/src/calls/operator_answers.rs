@@ -166,7 +166,7 @@ impl Calls {
                 Ok(Changed::Done(question)) => {
                     log_answer(&question);
                     let _ = sender.send(Ok(AnswerOutcome::Won(question.clone())));
-                    return calls.run_claimed(questions, question, (call, in_use)).await;
+                    return calls.run_claimed(questions, question, call, in_use).await;
                 }
                 Ok(Changed::Refused(question)) => Ok(AnswerOutcome::Lost(question)),
                 Ok(Changed::Unknown) => Ok(AnswerOutcome::Unknown),

@@ -203,8 +203,7 @@ impl ServiceClient {
             (Ok(Incoming::Request { id, .. }), Err(error)) => Some(error_text(Some(&id), &error)),
             (Ok(Incoming::Notification { .. }), Err(_)) => None,
             (Ok(Incoming::Request { id, method, params }), Ok(())) => {
-                let request = (&id, &*method, params);
-                Some(self.call_in_batch(connection, request, room).await)
+                Some(self.call_in_batch(connection, &id, &method, params, room).await)
             }
             (Ok(Incoming::Notification { method, params }), Ok(())) => {
                 if !is_lifecycle(&method) {
@@ -219,7 +218,9 @@ impl ServiceClient {
     async fn call_in_batch(
         &self,
         connection: &ConnectionState,
-        (id, method, params): (&RequestId, &str, Option<&RawValue>),
+        id: &RequestId,
+        method: &str,
+        params: Option<&RawValue>,
         room: &BatchRoom,
     ) -> String {
         if let Err(full) = room.check() {

@@ -158,7 +158,8 @@ fn with_headers(
 /// console, also where an application or a proxy adds a prefix.
 pub(crate) fn set_cookie(
     response: &mut Response<Body>,
-    (name, value): (&str, &str),
+    name: &str,
+    value: &str,
     max_age: u64,
     is_https: bool,
 ) {

@@ -102,8 +102,8 @@ impl Console {
         audit_log.record("console-signed-in", Some(&principal), "signed in to the console");
         let mut response = redirect(&Link::to(FIRST_PAGE));
         let is_https = is_https(parts);
-        set_cookie(&mut response, (SESSION_COOKIE, &id), MAX_AGE.as_secs(), is_https);
-        set_cookie(&mut response, (SIGN_IN_COOKIE, ""), 0, is_https);
+        set_cookie(&mut response, SESSION_COOKIE, &id, MAX_AGE.as_secs(), is_https);
+        set_cookie(&mut response, SIGN_IN_COOKIE, "", 0, is_https);
         response
     }
 
@@ -138,7 +138,7 @@ impl Console {
         );
         let page = Page { status, ..Page::new("Sign in", body) };
         let mut response = page_response(&page, None, None);
-        set_cookie(&mut response, (SIGN_IN_COOKIE, &id), FORM_SECONDS, is_https(parts));
+        set_cookie(&mut response, SIGN_IN_COOKIE, &id, FORM_SECONDS, is_https(parts));
         response
     }
 
@@ -150,7 +150,7 @@ impl Console {
         let text = "signed out of the console";
         self.gateway().audit_log.record("console-signed-out", Some(&visitor.principal), text);
         let mut response = redirect(&Link::to(SIGN_IN));
-        set_cookie(&mut response, (SESSION_COOKIE, ""), 0, is_https(parts));
+        set_cookie(&mut response, SESSION_COOKIE, "", 0, is_https(parts));
         response
     }
 }

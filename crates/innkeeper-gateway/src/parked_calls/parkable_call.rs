@@ -84,7 +84,8 @@ impl fmt::Debug for ParkableCall {
 impl ParkableCall {
     /// Creates a call of a client from its future.
     pub(crate) fn new<F: Future<Output = CallResult> + Send + 'static>(
-        (identity, server_use): (CallIdentity, Arc<ServerUse>),
+        identity: CallIdentity,
+        server_use: Arc<ServerUse>,
         client: ClientIdentity,
         stream: CurrentStream,
         call: impl FnOnce(CallContext) -> F,

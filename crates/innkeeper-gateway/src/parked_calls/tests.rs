@@ -44,7 +44,7 @@ fn asking_call() -> ParkableCall {
         let answer = context.callback.respond(request).await;
         answer.map_err(|error| RpcError::new(error.code, error.message))
     };
-    ParkableCall::new((identity(), server_use), client, stream, call)
+    ParkableCall::new(identity(), server_use, client, stream, call)
 }
 
 fn request_state(result: &RawValue) -> String {

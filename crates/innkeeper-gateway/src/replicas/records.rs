@@ -319,7 +319,8 @@ impl Replicas {
     pub(crate) async fn append(
         &self,
         ownership: &Ownership,
-        (session, stream): (&str, u64),
+        session: &str,
+        stream: u64,
         requests: Option<&str>,
         oldest: u64,
         entries: &[LogEntry],

@@ -115,7 +115,7 @@ async fn redis_accepts_nothing_of_an_earlier_owner() {
     let [first, second] = &cluster.replicas[..] else { panic!() };
     let owned = own(first, &key()).await;
     assert_eq!(first.record_call(&owned, "1", &record("1")).await, Ok(()));
-    assert!(first.append(&owned, ("abc", 1), Some("[1]"), 0, &[entry(1)]).await.unwrap());
+    assert!(first.append(&owned, "abc", 1, Some("[1]"), 0, &[entry(1)]).await.unwrap());
     cluster.end_lease(first).await;
     let unavailable = first.record_call(&owned, "2", &record("2")).await;
     assert!(
@@ -127,14 +127,14 @@ async fn redis_accepts_nothing_of_an_earlier_owner() {
     let rejected = first.record_call(&owned, "2", &record("2")).await;
     assert_eq!(rejected, Err(RecordRejection::Lost));
     assert!(owned.is_lost());
-    assert!(!first.append(&owned, ("abc", 1), None, 0, &[entry(2)]).await.unwrap());
+    assert!(!first.append(&owned, "abc", 1, None, 0, &[entry(2)]).await.unwrap());
     assert!(!first.keep(&owned, &[]).await.unwrap());
     first.release(&owned, Some(session_names("abc"))).await.unwrap();
     let calls = second.calls(&key()).await.unwrap();
     assert_eq!(calls.iter().map(|(id, _)| &**id).collect::<Vec<_>>(), ["1"]);
     let log = second.read_log("abc", 1).await.unwrap();
     assert_eq!((log.requests.len(), &log.entries[..]), (1, &[entry(1)][..]));
-    assert!(second.append(&taken, ("abc", 1), None, 0, &[entry(2)]).await.unwrap());
+    assert!(second.append(&taken, "abc", 1, None, 0, &[entry(2)]).await.unwrap());
 }
 
 #[tokio::test]
@@ -203,7 +203,7 @@ async fn a_session_that_ended_leaves_nothing() {
     assert!(first.store_session(&owned, "abc", &stored).await.unwrap());
     assert_eq!(second.find_session("abc").await.unwrap().unwrap().principal, "ada");
     first.record_call(&owned, "1", &record("1")).await.unwrap();
-    first.append(&owned, ("abc", 0), None, 0, &[entry(1)]).await.unwrap();
+    first.append(&owned, "abc", 0, None, 0, &[entry(1)]).await.unwrap();
     first.release(&owned, Some(session_names("abc"))).await.unwrap();
     assert!(second.find_session("abc").await.unwrap().is_none());
     assert!(second.calls(&key()).await.unwrap().is_empty());
@@ -284,7 +284,7 @@ async fn the_record_of_a_call_stays_while_another_replica_may_pass_the_call_on_a
     replicas.start(&tasks);
     for is_forwarded in [true, false] {
         let id = format!("r{}", u8::from(is_forwarded));
-        let calls = OwnedCalls::new(replicas.clone(), owned.clone(), (id, is_forwarded), None, 0);
+        let calls = OwnedCalls::new(replicas.clone(), owned.clone(), id, is_forwarded, None, 0);
         let check = Arc::new(calls).check(&RequestId::from(1), "a", false);
         check.check().await.unwrap();
     }

@@ -52,10 +52,13 @@ pub(crate) struct OpenTask {
 impl OpenTask {
     /// Creates a task with the lifetime that the server reports.
     pub(crate) fn new(
-        (ids, principal): (TaskIdPair, Principal),
-        (client, connection): (Weak<Client>, Option<u64>),
+        ids: TaskIdPair,
+        principal: Principal,
+        client: Weak<Client>,
+        connection: Option<u64>,
         lifetime: Option<Duration>,
-        (counted, hold): (Reservation, TaskHold),
+        counted: Reservation,
+        hold: TaskHold,
     ) -> Self {
         let expires = Instant::now() + lifetime.unwrap_or(MAX_OPEN_TIME).min(MAX_OPEN_TIME);
         Self { ids, principal, client, connection, expires, _counted: counted, _hold: hold }

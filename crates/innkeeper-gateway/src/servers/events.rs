@@ -108,7 +108,7 @@ impl Servers {
             for (index, endpoint) in self.endpoints.all().iter().enumerate() {
                 let endpoint = &endpoint.options;
                 let changed =
-                    view.changed_lists((index, endpoint), || self.subscribers.has_any(view, index));
+                    view.changed_lists(index, endpoint, || self.subscribers.has_any(view, index));
                 if changed != [false; 4] {
                     self.subscribers.notify_lists(view, index, changed);
                 }

@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::timeout;
 
-use super::incoming::{self, Connected};
+use super::incoming::{self, Connected, JsonRpcRequest};
 use crate::client::{Client, MAX_REQUESTS_IN_FLIGHT};
 use crate::error::RpcError;
 use crate::metrics::ClientTransport;
@@ -38,7 +38,8 @@ const MAX_UNCOUNTED_ID_BYTES: usize = 1 << 10;
 /// Serves one client until the end of its output.
 pub(crate) async fn serve(
     gateway: &Arc<GatewayState>,
-    (principal, endpoint): (Principal, usize),
+    principal: Principal,
+    endpoint: usize,
     reader: impl AsyncRead + Send + Unpin,
     writer: impl AsyncWrite + Send + Unpin,
 ) -> io::Result<()> {
@@ -296,7 +297,7 @@ impl Connection {
         let request_sink = sink.clone().counted(&gateway.responses, &self.client.principal);
         let responding = async move {
             let _held = (unanswered, memory);
-            let request = (&id, &*method, params.as_deref());
+            let request = JsonRpcRequest { id: &id, method: &method, params: params.as_deref() };
             let responding =
                 incoming::respond_started(&gateway, &connected, started, &request_sink, request);
             if let Some(line) = responding.await {

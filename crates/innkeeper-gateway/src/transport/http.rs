@@ -293,7 +293,7 @@ async fn post(
     let without_session = header_text(headers, SESSION_ID).is_none();
     match message {
         Message::Single(message) if is_modern(&message) || (modern_header && without_session) => {
-            modern::post((from, reservation), accepted, message).await
+            modern::post(from, reservation, accepted, message).await
         }
         Message::Batch(_) if modern_header && without_session => {
             let error = unexpected_message("batch: send one message in each request");

@@ -25,6 +25,14 @@ use crate::subscribers::Subscription;
 /// Maximum size in bytes of the parameters of `initialize`, because a session keeps them.
 pub(super) const MAX_INITIALIZE_BYTES: usize = 64 << 10;
 
+/// A request of a client, as its message has it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct JsonRpcRequest<'a> {
+    pub(super) id: &'a RequestId,
+    pub(super) method: &'a str,
+    pub(super) params: Option<&'a RawValue>,
+}
+
 /// The connection or session of a request.
 #[derive(Clone, Debug)]
 pub(super) struct Connected {
@@ -73,9 +81,9 @@ pub(super) async fn respond_connected(
     gateway: &Arc<GatewayState>,
     connected: &Connected,
     sink: &MessageSink,
-    request: (&RequestId, &str, Option<&RawValue>),
+    request: JsonRpcRequest<'_>,
 ) -> Option<Bytes> {
-    let started = connected.client.start_request(request.0);
+    let started = connected.client.start_request(request.id);
     respond_started(gateway, connected, started, sink, request).await
 }
 
@@ -85,8 +93,9 @@ pub(super) async fn respond_started(
     connected: &Connected,
     started: Result<RequestGuard, RequestRejection>,
     sink: &MessageSink,
-    (id, method, params): (&RequestId, &str, Option<&RawValue>),
+    request: JsonRpcRequest<'_>,
 ) -> Option<Bytes> {
+    let JsonRpcRequest { id, method, params } = request;
     let client = &connected.client;
     let counted = gateway.metrics.start_request(connected.transport, method);
     let guard = match started {
@@ -160,8 +169,9 @@ pub(super) async fn respond_stateless(
     caller: &Caller,
     sink: &MessageSink,
     param_headers: &HeaderMap,
-    (id, method, params): (&RequestId, &str, Option<&RawValue>),
+    request: JsonRpcRequest<'_>,
 ) -> Reply {
+    let JsonRpcRequest { id, method, params } = request;
     let counted = gateway.metrics.start_request(ClientTransport::Http, method);
     let responding = async {
         let params = &RequestParams::from_raw(params)?;

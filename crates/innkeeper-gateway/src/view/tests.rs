@@ -27,7 +27,7 @@ async fn a_change_costs_nothing_at_endpoints_without_subscribers() {
     let options = EndpointOptions::default();
     view.watch(0, &options);
     change_tools(&host).await;
-    let changed = |index, subscribed| view.changed_lists((index, &options), || subscribed);
+    let changed = |index, subscribed| view.changed_lists(index, &options, || subscribed);
     let (tools, nothing) = ([true, false, false, false], [false; 4]);
     assert_eq!(changed(1, true), nothing, "nobody watched the endpoint");
     assert!(view.cached[1].load().is_none(), "the endpoint is not built");

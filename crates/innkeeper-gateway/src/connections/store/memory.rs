@@ -223,7 +223,8 @@ impl MemoryStore {
     ///
     /// A message is not Base64.
     pub(super) fn restore(&self, record: ConnectionRecord) -> Result<(), base64::DecodeError> {
-        let events = record.events.into_iter().map(decode_event);
+        let events =
+            record.events.into_iter().map(|(position, message)| decode_event(position, &message));
         let events: VecDeque<_> = events.collect::<Result<_, _>>()?;
         let left = (record.expires - Utc::now()).to_std().unwrap_or_default();
         let live = LiveConnection {
@@ -250,7 +251,7 @@ fn encode_event(event: &StoredEvent) -> (u64, String) {
     (event.position, BASE64_STANDARD.encode(&event.message))
 }
 
-fn decode_event((position, message): (u64, String)) -> Result<StoredEvent, base64::DecodeError> {
+fn decode_event(position: u64, message: &str) -> Result<StoredEvent, base64::DecodeError> {
     Ok(StoredEvent { position, message: BASE64_STANDARD.decode(message)?.into() })
 }
 

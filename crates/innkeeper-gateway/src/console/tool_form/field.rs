@@ -134,13 +134,13 @@ impl FormField {
             ),
             FieldKind::Boolean => {
                 let options = [("true", "true"), ("false", "false")];
-                write_select(out, (index, value), options, (invalid, required));
+                write_select(out, index, value, options, invalid, required);
             }
             FieldKind::Choice(options) => {
                 let positions: Vec<String> = (0..options.len()).map(|at| at.to_string()).collect();
                 let options =
                     positions.iter().zip(options).map(|(at, (label, _))| (&**at, &**label));
-                write_select(out, (index, value), options, (invalid, required));
+                write_select(out, index, value, options, invalid, required);
             }
             FieldKind::Choices(options) => {
                 for (at, (label, _)) in options.iter().enumerate() {
@@ -186,9 +186,11 @@ impl FormField {
 
 fn write_select<'o>(
     out: &mut Html,
-    (index, chosen): (usize, &str),
+    index: usize,
+    chosen: &str,
     options: impl IntoIterator<Item = (&'o str, &'o str)>,
-    (invalid, required): (&str, &str),
+    invalid: &str,
+    required: &str,
 ) {
     html!(
         out,

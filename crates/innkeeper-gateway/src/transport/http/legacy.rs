@@ -32,6 +32,7 @@ use crate::quota::Reservation;
 use crate::replicas::OwnedKey;
 use crate::sink::MessageSink;
 use crate::store_error::StoreError;
+use crate::transport::incoming::JsonRpcRequest;
 
 /// Time without a message after which a client gets an event with an id, at which it can resume at
 /// another replica.
@@ -48,7 +49,7 @@ pub(super) async fn post(
         && method == method::INITIALIZE
     {
         // Boxed to keep the futures of other requests small.
-        return Box::pin(initialize(from, (id, *params))).await;
+        return Box::pin(initialize(from, id, *params)).await;
     }
     let session = match find_session(from, &request_ids(&message)).await {
         Ok(session) => session,
@@ -130,7 +131,8 @@ async fn batch(
 /// Creates a session and returns the result of `initialize` with its id.
 async fn initialize(
     from: &HttpRequest<'_>,
-    (id, params): (&RequestId, Option<&RawValue>),
+    id: &RequestId,
+    params: Option<&RawValue>,
 ) -> Response<Body> {
     let transport = from.transport;
     let session = match create_session(from, id).await {
@@ -148,7 +150,7 @@ async fn initialize(
         }
     }
     let connected = connected(from, &session, None);
-    let request = (id, method::INITIALIZE, params);
+    let request = JsonRpcRequest { id, method: method::INITIALIZE, params };
     let line =
         incoming::respond_connected(&transport.gateway, &connected, &MessageSink::None, request)
             .await;
@@ -382,7 +384,7 @@ pub(super) async fn get(from: &HttpRequest<'_>) -> Response<Body> {
                 Place::Ended { id, ownership } => (id, Some(ownership)),
             };
             let Some(ownership) = ownership else { return events_gone() };
-            match Box::pin(resume(replication, ownership, id, (stream, position))).await {
+            match Box::pin(resume(replication, ownership, id, stream, position)).await {
                 Ok(stream) => stream.read_after(position),
                 Err(response) => return *response,
             }

@@ -24,19 +24,21 @@ use crate::quota::Reservation;
 use crate::request::Reply;
 use crate::response_memory::ResponseRoom;
 use crate::sink::MessageSink;
+use crate::transport::incoming::JsonRpcRequest;
 
 /// Number of messages of one request that wait until the client reads them.
 const MAX_QUEUED_MESSAGES: usize = 64;
 
 /// Handles one message.
 pub(super) async fn post(
-    (from, reservation): (HttpRequest<'_>, Reservation),
+    from: HttpRequest<'_>,
+    reservation: Reservation,
     accepts: Accepted,
     message: Incoming<'_>,
 ) -> Response<Body> {
     match message {
         Incoming::Request { id, method, params } => {
-            request((from, reservation), accepts, id, &method, params).await
+            request(from, reservation, accepts, id, &method, params).await
         }
         Incoming::Notification { .. } => accepted(),
         Incoming::Response { id, .. } => {
@@ -47,7 +49,8 @@ pub(super) async fn post(
 }
 
 async fn request(
-    (from, reservation): (HttpRequest<'_>, Reservation),
+    from: HttpRequest<'_>,
+    reservation: Reservation,
     accepts: Accepted,
     id: RequestId,
     method: &str,
@@ -91,7 +94,8 @@ async fn request(
     let params: Option<Box<RawValue>> = params.map(ToOwned::to_owned);
     let responding = async move {
         let _reservation = reservation;
-        let request = (&request_id, &*method, params.as_deref());
+        let request =
+            JsonRpcRequest { id: &request_id, method: &method, params: params.as_deref() };
         incoming::respond_stateless(&gateway, &caller, &sink, &param_headers, request).await
     };
     let mut responding = Box::pin(responding);

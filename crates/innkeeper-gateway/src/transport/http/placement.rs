@@ -142,7 +142,8 @@ pub(super) async fn resume(
     replication: &Replication,
     ownership: &Ownership,
     session: &str,
-    (stream, position): (u64, u64),
+    stream: u64,
+    position: u64,
 ) -> Found<Arc<EventStream>> {
     let unavailable = |error| Box::new(unavailable(&error));
     let replicas = &replication.replicas;
@@ -172,8 +173,8 @@ pub(super) async fn resume(
         }
         push(&mut log, EntryKind::Closed, Bytes::new(), position);
         let added = log.entries.get(known..).unwrap_or_default();
-        let name = (session, stream);
-        let is_owner = replicas.append(ownership, name, found.as_deref(), 0, added).await;
+        let is_owner =
+            replicas.append(ownership, session, stream, found.as_deref(), 0, added).await;
         if !is_owner.map_err(unavailable)? {
             return Err(Box::new(no_session()));
         }
@@ -252,8 +253,9 @@ impl HttpRequest<'_> {
         let replication = self.transport.replication.as_ref()?;
         let (session, stream) = stream.map_or((None, 0), |(id, stream)| (Some(id.into()), stream));
         let replicas = replication.replicas.clone();
-        let id = (self.id.clone(), self.is_forwarded);
-        Some(Arc::new(OwnedCalls::new(replicas, ownership?, id, session, stream)))
+        let id = self.id.clone();
+        let calls = OwnedCalls::new(replicas, ownership?, id, self.is_forwarded, session, stream);
+        Some(Arc::new(calls))
     }
 
     /// Leaves the records of calls to the replica that passes the response on, if there is one.

@@ -15,6 +15,7 @@ use crate::rate_limits::RateExceeded;
 use crate::response_memory::{BatchRoom, MAX_CONCURRENT_OF_BATCH, ResponseRoom};
 use crate::sink::MessageSink;
 use crate::state::GatewayState;
+use crate::transport::incoming::JsonRpcRequest;
 
 /// A request of a session.
 pub(super) struct Request {
@@ -47,7 +48,8 @@ impl Request {
         sink: &MessageSink,
         started: Result<RequestGuard, RequestRejection>,
     ) -> Option<Bytes> {
-        let request = (&self.id, &*self.method, self.params.as_deref());
+        let Self { id, method, params, .. } = self;
+        let request = JsonRpcRequest { id, method, params: params.as_deref() };
         incoming::respond_started(gateway, connected, started, sink, request).await
     }
 
