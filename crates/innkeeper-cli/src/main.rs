@@ -91,7 +91,7 @@ fn main() -> ExitCode {
     };
     let _flush_file = file_log.as_ref().map(LogSink::flush_guard);
     let prints_findings = command.prints_findings();
-    install_log(&global, (&output, prints_findings), &log, file_log.as_ref());
+    install_log(&global, &output, prints_findings, &log, file_log.as_ref());
     output.write_after_log(&log);
     let mut context =
         CommandContext { global, environment, output, service_manager, signals: None };
@@ -117,7 +117,8 @@ fn open_log_file(global: &GlobalOptions) -> Result<Option<File>, CliError> {
 /// Sends the log to stderr and, from `info` on, to the file.
 fn install_log(
     global: &GlobalOptions,
-    (output, prints_findings): (&Output, bool),
+    output: &Output,
+    prints_findings: bool,
     stderr: &LogSink,
     file: Option<&LogSink>,
 ) {

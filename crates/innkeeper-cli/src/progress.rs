@@ -31,7 +31,7 @@ pub(crate) fn show_progress(output: &Output, events: Receiver<HostEvent>) -> Pro
     let lines = output.progress_lines().clone();
     let mask = output.secret_mask().clone();
     #[expect(clippy::disallowed_methods, reason = "`ProgressDisplay` owns and stops this task")]
-    let task = tokio::spawn(follow_events(events, (lines, mask), servers.clone()));
+    let task = tokio::spawn(follow_events(events, lines, mask, servers.clone()));
     ProgressDisplay { servers, task }
 }
 
@@ -45,7 +45,8 @@ impl ProgressDisplay {
 
 async fn follow_events(
     mut events: Receiver<HostEvent>,
-    (lines, mask): (ProgressLines, SecretMask),
+    lines: ProgressLines,
+    mask: SecretMask,
     servers: ServerLines,
 ) {
     loop {

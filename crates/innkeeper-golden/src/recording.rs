@@ -210,7 +210,8 @@ impl Recording {
         now_ms: u64,
         name: &str,
         arguments: &RawValue,
-        (served, params): (usize, Option<Box<RawValue>>),
+        served: usize,
+        params: Option<Box<RawValue>>,
     ) -> usize {
         self.bytes += arguments.get().len();
         self.calls.push(ToolCallRecord {
@@ -283,7 +284,7 @@ mod tests {
     use super::*;
 
     fn call(recording: &mut Recording, name: &str) -> usize {
-        recording.on_call(0, name, RawValue::NULL, (0, None))
+        recording.on_call(0, name, RawValue::NULL, 0, None)
     }
 
     fn ask(recording: &mut Recording, call: Option<usize>) -> usize {

@@ -344,7 +344,7 @@ impl GoldenRecorder {
     /// Records the start of a call; returns its position.
     pub(super) fn on_call(&self, name: &str, arguments: &RawValue) -> usize {
         let now = self.elapsed_ms();
-        self.lock().recording.on_call(now, name, arguments, (0, None))
+        self.lock().recording.on_call(now, name, arguments, 0, None)
     }
 
     /// Records a progress notification.

@@ -93,15 +93,16 @@ impl McpRecording {
         &mut self,
         connection: &mut RecordedConnection,
         recording: &mut Recording,
-        (now_ms, line): (u64, &[u8]),
+        now_ms: u64,
+        line: &[u8],
     ) {
         if let Some(message) = message(line) {
             match message {
                 Incoming::Request { id, method, params } if method == method::TOOLS_CALL => {
                     let Some(call) = CallParams::new(params) else { return };
                     let CallParams { name, arguments, others, progress_token } = call;
-                    let served = (connection.served, others);
-                    let position = recording.on_call(now_ms, &name, &arguments, served);
+                    let served = connection.served;
+                    let position = recording.on_call(now_ms, &name, &arguments, served, others);
                     connection.open.insert(id, OpenRequest::Call { position, progress_token });
                 }
                 Incoming::Request { id, method, params } => {
@@ -126,7 +127,8 @@ impl McpRecording {
         &mut self,
         connection: &mut RecordedConnection,
         recording: &mut Recording,
-        (now_ms, line): (u64, &[u8]),
+        now_ms: u64,
+        line: &[u8],
     ) {
         if let Some(message) = message(line) {
             match message {
@@ -143,11 +145,8 @@ impl McpRecording {
                             }
                         }
                         Some(OpenRequest::Other { method, params }) => {
-                            self.add_answer(
-                                connection.served,
-                                recording,
-                                (method, params, outcome),
-                            );
+                            let served = connection.served;
+                            self.add_answer(served, recording, method, params, outcome);
                         }
                         None => {}
                     }
@@ -173,7 +172,7 @@ impl McpRecording {
                             let params = params.as_deref().unwrap_or(RawValue::NULL);
                             recording.on_progress(call, now_ms, params);
                         }
-                        _ => self.add_notification(connection.served, recording, (&method, params)),
+                        _ => self.add_notification(connection.served, recording, &method, params),
                     }
                 }
             }
@@ -184,7 +183,9 @@ impl McpRecording {
         &mut self,
         served: usize,
         recording: &mut Recording,
-        (method, params, outcome): (String, Option<Box<RawValue>>, Outcome),
+        method: String,
+        params: Option<Box<RawValue>>,
+        outcome: Outcome,
     ) {
         let (outcome, tools) = match outcome {
             Outcome::Result(result) if method == method::TOOLS_LIST => {
@@ -204,7 +205,8 @@ impl McpRecording {
         &mut self,
         served: usize,
         recording: &Recording,
-        (method, params): (&str, Option<&RawValue>),
+        method: &str,
+        params: Option<&RawValue>,
     ) {
         let ServedRecord { answers, notifications, .. } = &mut self.served[served];
         if notifications.len() < MAX_RECORDS {

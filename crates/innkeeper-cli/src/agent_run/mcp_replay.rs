@@ -186,7 +186,7 @@ impl ReplayedConnection {
         };
         match message {
             Incoming::Request { id, method, params } => {
-                self.respond(servers, (&id, &method, params), out).inspect_err(|miss| {
+                self.respond(servers, &id, &method, params, out).inspect_err(|miss| {
                     let code = code::INTERNAL_ERROR;
                     let text = miss.to_string();
                     // Strings and numbers always have a JSON text.
@@ -205,7 +205,9 @@ impl ReplayedConnection {
     fn respond(
         &mut self,
         servers: &mut ServersState,
-        (id, method, params): (&RequestId, &str, Option<&RawValue>),
+        id: &RequestId,
+        method: &str,
+        params: Option<&RawValue>,
         out: &mut Vec<u8>,
     ) -> Result<(), Miss> {
         // A modern client has no handshake.
@@ -215,9 +217,9 @@ impl ReplayedConnection {
                 envelope::write_response(out, id, &empty_object()).ok();
                 Ok(())
             }
-            method::TOOLS_CALL => self.answer_call(servers, (id, params), out),
+            method::TOOLS_CALL => self.answer_call(servers, id, params, out),
             _ => {
-                let at = self.find_answer(&mut servers.served[self.served], (method, params))?;
+                let at = self.find_answer(&mut servers.served[self.served], method, params)?;
                 let AnswerRecord { outcome, tools, .. } =
                     &self.golden.served[self.served].answers[at];
                 // Its answer is the end of the stream, which is that of the connection.
@@ -233,7 +235,8 @@ impl ReplayedConnection {
     fn find_answer(
         &self,
         state: &mut ServedState,
-        (method, params): (&str, Option<&RawValue>),
+        method: &str,
+        params: Option<&RawValue>,
     ) -> Result<usize, Miss> {
         let params = params.and_then(|params| without_members(params, &["_meta"]));
         let sent = text(params.as_deref());
@@ -264,7 +267,8 @@ impl ReplayedConnection {
     fn answer_call(
         &mut self,
         servers: &mut ServersState,
-        (id, params): (&RequestId, Option<&RawValue>),
+        id: &RequestId,
+        params: Option<&RawValue>,
         out: &mut Vec<u8>,
     ) -> Result<(), Miss> {
         let Some(CallParams { name, arguments, others, progress_token }) = CallParams::new(params)
@@ -282,14 +286,15 @@ impl ReplayedConnection {
         let call = AnsweredCall { id: id.clone(), progress_token, position, record };
         let questions = self.golden.questions.iter();
         let questions = questions.filter(|question| question.call == Some(position)).cloned();
-        self.go_on((call, questions.collect()), out);
+        self.go_on(call, questions.collect(), out);
         Ok(())
     }
 
     /// Asks the next question of a call; without one, the result of the call may leave.
     fn go_on(
         &mut self,
-        (call, mut further): (AnsweredCall, VecDeque<QuestionRecord>),
+        call: AnsweredCall,
+        mut further: VecDeque<QuestionRecord>,
         out: &mut Vec<u8>,
     ) {
         let Some(question) = further.pop_front() else {
@@ -352,7 +357,7 @@ impl ReplayedConnection {
                 differences,
             });
         }
-        self.go_on((call, further), out);
+        self.go_on(call, further, out);
         Ok(())
     }
 

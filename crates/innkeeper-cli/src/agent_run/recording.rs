@@ -100,10 +100,11 @@ impl RecordedRun {
         upstreams: Upstreams,
         environment: &Environment,
     ) -> io::Result<RunServers> {
-        let servers = (ModelServer::bind().await?, ToolsSocket::bind()?);
-        let variables = upstreams.variables(&servers.0);
+        let model_server = ModelServer::bind().await?;
+        let variables = upstreams.variables(&model_server);
         let model = RecordingModel::new(self.clone(), upstreams, environment.clone());
-        RunServers::start(servers, variables, (Arc::new(model), Arc::new(self.clone())))
+        let tools = Arc::new(self.clone());
+        RunServers::start(model_server, Arc::new(model), ToolsSocket::bind()?, tools, variables)
     }
 
     /// Makes a golden of the run, without secrets.
@@ -233,10 +234,10 @@ impl RecordedRun {
         let Record { recording, mcp, .. } = &mut *self.lock();
         match line {
             PassedLine::Client(message) => {
-                mcp.on_client_line(connection, recording, (now, message.get().as_bytes()));
+                mcp.on_client_line(connection, recording, now, message.get().as_bytes());
             }
             PassedLine::Server(message) => {
-                mcp.on_server_line(connection, recording, (now, message.get().as_bytes()));
+                mcp.on_server_line(connection, recording, now, message.get().as_bytes());
             }
         }
     }

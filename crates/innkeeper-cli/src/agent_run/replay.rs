@@ -81,11 +81,12 @@ impl ReplayedRun {
     ///
     /// The system gives no port or no directory.
     pub(crate) async fn serve(&self) -> io::Result<RunServers> {
-        let servers = (ModelServer::bind().await?, ToolsSocket::bind()?);
-        let variables = self.0.upstreams.variables(&servers.0);
+        let model_server = ModelServer::bind().await?;
+        let variables = self.0.upstreams.variables(&model_server);
         let keys = replay_keys().filter(|(name, _)| std::env::var_os(name).is_none());
         let variables: Vec<(_, OsString)> = variables.into_iter().chain(keys).collect();
-        RunServers::start(servers, variables, (Arc::new(self.clone()), Arc::new(self.clone())))
+        let run = Arc::new(self.clone());
+        RunServers::start(model_server, run.clone(), ToolsSocket::bind()?, run, variables)
     }
 
     /// Completes when the agent did something that was not recorded.

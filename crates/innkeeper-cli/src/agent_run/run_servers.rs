@@ -25,9 +25,11 @@ pub(crate) struct RunServers {
 impl RunServers {
     /// Starts the servers of a run.
     pub(super) fn start(
-        (model, tools): (ModelServer, ToolsSocket),
+        model: ModelServer,
+        model_side: Arc<impl ModelSide>,
+        tools: ToolsSocket,
+        tools_side: Arc<impl ToolsSide>,
         variables: Vec<(&'static str, OsString)>,
-        (model_side, tools_side): (Arc<impl ModelSide>, Arc<impl ToolsSide>),
     ) -> io::Result<Self> {
         let path = ("PATH", tools.search_path()?);
         let variables = variables.into_iter().chain([path]).collect();

@@ -58,7 +58,8 @@ pub(crate) async fn serve(
     mut listeners: mpsc::Receiver<Option<AttachListener>>,
     gateway: &Gateway,
     host: &Host,
-    (stop, drain_time): (&SetOnce<()>, Duration),
+    stop: &SetOnce<()>,
+    drain_time: Duration,
 ) {
     let mut commands = FuturesUnordered::new();
     let mut current: Option<AttachListener> = None;

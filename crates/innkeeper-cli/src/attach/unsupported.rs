@@ -48,7 +48,8 @@ pub(crate) async fn serve(
     _: mpsc::Receiver<Option<AttachListener>>,
     _: &Gateway,
     _: &Host,
-    (stop, _): (&SetOnce<()>, Duration),
+    stop: &SetOnce<()>,
+    _: Duration,
 ) {
     stop.wait().await;
 }

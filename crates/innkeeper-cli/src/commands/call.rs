@@ -38,7 +38,7 @@ pub(super) async fn run(context: &mut CommandContext, args: &CallArgs) -> Result
     with_host_options(context, loaded, options, async |host, output| {
         reject_server_name(host, &args.target)?;
         let arguments = convert_arguments(host, &args.target, input)?;
-        let result = call_with_progress((host, output), &args.target, arguments).await?;
+        let result = call_with_progress(host, output, &args.target, arguments).await?;
         let is_error = result.is_error();
         let shown = print_result(output, &result, args, &blobs);
         if let Some(problem) = result.output_schema_violation() {
@@ -71,7 +71,8 @@ pub(super) fn reject_server_name(host: &Host, target: &str) -> Result<(), CliErr
 
 /// Calls the tool; a terminal shows the progress until the call ends.
 async fn call_with_progress(
-    (host, output): (&Host, &Output),
+    host: &Host,
+    output: &Output,
     target: &str,
     arguments: Box<RawValue>,
 ) -> Result<ToolResult, CliError> {

@@ -56,7 +56,7 @@ pub(super) async fn run(context: &mut CommandContext, args: &LockArgs) -> Result
     print_changes(output, &changes, &unseen, args.diff)?;
     print_warnings(output, &current, &unseen)?;
     if args.check {
-        report_check(output, (&pinned, &current), &changes, &unseen)
+        report_check(output, &pinned, &current, &changes, &unseen)
     } else {
         write_lock(output, &file, &current)
     }
@@ -252,7 +252,8 @@ fn print_warnings(output: &mut Output, current: &Lock, unseen: &[&str]) -> Resul
 
 fn report_check(
     output: &mut Output,
-    (pinned, current): (&Lock, &Lock),
+    pinned: &Lock,
+    current: &Lock,
     changes: &[PinChange],
     unseen: &[&str],
 ) -> Result<(), CliError> {

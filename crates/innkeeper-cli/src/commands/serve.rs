@@ -65,7 +65,7 @@ pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Resul
     let serve = settings(&config, args, handed_over.as_ref())?;
     let shared = SharedSettings::new(&context.environment, args.store.as_deref())?;
     if args.print_config {
-        return print_settings(context, (&config, &serve, &shared), args);
+        return print_settings(context, &config, &serve, &shared, args);
     }
     let mut private = PrivateServerCounts::default();
     let mut options = GatewayOptions::from_config(&serve);
@@ -101,9 +101,9 @@ pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Resul
             .rate_limits(RateLimits::from_config(&serve))
             .servers(&config)
             .private_servers(&config, move |builder| preparation.apply(builder));
-        let limits = (max_connections, idle_session);
+        let output = &mut context.output;
         let (builder, listener) =
-            shared.apply(builder, (&serve, limits), &mut context.output).await?;
+            shared.apply(builder, &serve, max_connections, idle_session, output).await?;
         replica_listener = listener;
         private = PrivateServerCounts::new(&config);
         config = config.shared_by(Share::Process);
@@ -140,16 +140,15 @@ pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Resul
         print_failed_servers(host, output)?;
         print_starting_servers(host, output)?;
         let gateway = builder.build(host.clone());
-        let drain = (&*stop, drain_time);
         let Some(listener) = listener else {
-            return run_stdio(&gateway, host, recorded, reloading, drain, output).await;
+            return run_stdio(&gateway, host, recorded, reloading, &stop, drain_time, output).await;
         };
         let servers = describe_servers(ready_servers(host), private);
         let text = format!("serving {servers} on {}", describe_address(&listener)?);
         output.status(&text)?;
         output.status(&further_paths(&serve, connections.as_deref()))?;
         let http = HttpSide { listener, replica_listener, access, sockets, notifier, text };
-        http.run(&gateway, host, reloading, drain, output).await
+        http.run(&gateway, host, reloading, &stop, drain_time, output).await
     })
     .await
 }
@@ -186,7 +185,8 @@ async fn restart_server(context: &mut CommandContext, server: &str) -> Result<()
 async fn serve_stdio(
     gateway: &Gateway,
     recorded: Recorded,
-    (stop, drain_time): (&SetOnce<()>, Duration),
+    stop: &SetOnce<()>,
+    drain_time: Duration,
 ) -> Result<(), CliError> {
     let stdin = stdio::stdin()?;
     let (stdout, flushed) = stdio::stdout()?;
@@ -217,11 +217,12 @@ async fn run_stdio(
     host: &Host,
     recorded: Recorded,
     reloading: Reloading,
-    (stop, drain_time): (&SetOnce<()>, Duration),
+    stop: &SetOnce<()>,
+    drain_time: Duration,
     output: &mut Output,
 ) -> Result<(), CliError> {
     let serving = async {
-        let served = serve_stdio(gateway, recorded, (stop, drain_time)).await;
+        let served = serve_stdio(gateway, recorded, stop, drain_time).await;
         // A second call finds the cell set.
         stop.set(()).ok();
         served

@@ -51,10 +51,10 @@ pub(super) async fn run(context: &mut CommandContext, args: &ToolsArgs) -> Resul
         match &selection {
             Selection::All => list::print_catalog(host, output, &transports)?,
             Selection::Server(server) => {
-                list::print_server_definitions(host, output, (server, &program))?;
+                list::print_server_definitions(host, output, server, &program)?;
             }
             Selection::Tool { server, tool } => {
-                list::print_tool_definition(host, output, (server, tool, &program))?;
+                list::print_tool_definition(host, output, server, tool, &program)?;
             }
             Selection::BareTool(_) => {}
         }

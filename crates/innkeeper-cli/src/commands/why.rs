@@ -33,7 +33,7 @@ pub(super) async fn run(context: &mut CommandContext, args: &WhyArgs) -> Result<
                 (find_owner(host, target)?, &**target)
             }
         };
-        let mut explanation = explain(host, &config_copy, &server, (target, tool));
+        let mut explanation = explain(host, &config_copy, &server, target, tool);
         for key in ["verdict", "missing", "lastFailure"] {
             output.secret_mask().apply_to_json(&mut explanation[key]);
         }
@@ -138,7 +138,7 @@ fn find_owner(host: &Host, tool: &str) -> Result<String, CliError> {
     }
 }
 
-fn explain(host: &Host, config: &Config, server: &str, (target, tool): (&str, &str)) -> Value {
+fn explain(host: &Host, config: &Config, server: &str, target: &str, tool: &str) -> Value {
     let entry = &config.servers[server];
     let status = host.status();
     let status = status.get(server);

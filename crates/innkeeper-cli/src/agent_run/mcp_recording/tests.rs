@@ -20,14 +20,14 @@ impl Fixture {
 
     fn client(&mut self, message: &Value) {
         let line = message.to_string();
-        let line = (7, line.as_bytes());
-        self.mcp.on_client_line(&mut self.connection, &mut self.recording, line);
+        let line = line.as_bytes();
+        self.mcp.on_client_line(&mut self.connection, &mut self.recording, 7, line);
     }
 
     fn server(&mut self, message: &Value) {
         let line = message.to_string();
-        let line = (9, line.as_bytes());
-        self.mcp.on_server_line(&mut self.connection, &mut self.recording, line);
+        let line = line.as_bytes();
+        self.mcp.on_server_line(&mut self.connection, &mut self.recording, 9, line);
     }
 
     fn exchange(&mut self, id: u64, method: &str, params: &Value, result: &Value) {

@@ -14,10 +14,10 @@ fn recorded(lines: &[(bool, Value)]) -> Arc<Golden> {
         let mut message = message.clone();
         message["jsonrpc"] = "2.0".into();
         let line = message.to_string();
-        let line = (1, line.as_bytes());
+        let line = line.as_bytes();
         match is_client {
-            true => mcp.on_client_line(&mut connection, &mut recording, line),
-            false => mcp.on_server_line(&mut connection, &mut recording, line),
+            true => mcp.on_client_line(&mut connection, &mut recording, 1, line),
+            false => mcp.on_server_line(&mut connection, &mut recording, 1, line),
         }
     }
     let (served, questions) = mcp.into_records();

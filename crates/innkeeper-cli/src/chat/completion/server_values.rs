@@ -35,7 +35,7 @@ pub(super) async fn of_prompt(host: &Host, argument: &str) -> Completions {
     let typed: String = typed.chars().filter(|c| !matches!(c, '"' | '\'' | '\\')).collect();
     let context = pairs.iter().filter_map(|pair| pair.split_once('='));
     let context = context.map(|(key, value)| (key.to_owned(), Value::from(value))).collect();
-    let values = values_of(host, CompletionReference::Prompt(name), (key, &typed), &context).await;
+    let values = values_of(host, CompletionReference::Prompt(name), key, &typed, &context).await;
     let values = values.into_iter().map(|value| {
         let quoted = shlex::try_quote(&value).unwrap_or_default().into_owned();
         CompletionValue {
@@ -53,8 +53,8 @@ pub(super) async fn of_templates(host: &Host, uri: &str) -> Vec<CompletionValue>
     for (server, template) in templates_of(host, uri) {
         let Some(variable) = typed_variable(&template, uri) else { continue };
         let reference = CompletionReference::Template { uri: &template, server: &server };
-        let argument = (variable.name, &*variable.value);
-        let proposed = values_of(host, reference, argument, &variable.context).await;
+        let proposed =
+            values_of(host, reference, variable.name, &variable.value, &variable.context).await;
         values.extend(proposed.into_iter().map(|value| {
             let purpose = format!("{} of {template}", variable.name);
             CompletionValue::new(variable.uri_with(&value), purpose)
@@ -83,12 +83,13 @@ fn templates_of(host: &Host, uri: &str) -> Vec<(String, String)> {
 async fn values_of(
     host: &Host,
     reference: CompletionReference<'_>,
-    argument: (&str, &str),
+    argument: &str,
+    typed: &str,
     context: &Map<String, Value>,
 ) -> Vec<String> {
     let options =
         CallOptions { timeout: Some(VALUES_TIMEOUT), retries: Some(0), ..CallOptions::default() };
-    let Ok(result) = host.complete(reference, argument, context, options).await else {
+    let Ok(result) = host.complete(reference, (argument, typed), context, options).await else {
         return Vec::new();
     };
     let values = skim::member(result.get(), "completion")

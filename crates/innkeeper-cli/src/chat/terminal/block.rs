@@ -18,6 +18,14 @@ use crate::output::IndentedJson;
 /// Maximum number of bytes of a result, of arguments or of reasoning that an open block shows.
 const MAX_SHOWN_BYTES: usize = 32 << 10;
 
+/// The columns for the text, the theme and the time of a frame.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Layout {
+    pub(crate) width: usize,
+    pub(crate) theme: Theme,
+    pub(crate) now: Instant,
+}
+
 /// One block of the transcript.
 #[derive(Debug)]
 pub(crate) struct Block {
@@ -148,27 +156,28 @@ impl Block {
     }
 
     /// Returns the number of lines at this width.
-    pub(crate) fn height(&mut self, width: usize, theme: Theme, now: Instant) -> usize {
+    pub(crate) fn height(&mut self, layout: Layout) -> usize {
         if let BlockContent::Response(text) = &mut self.content {
-            return text.lines(width, theme).len();
+            return text.lines(layout.width, layout.theme).len();
         }
-        self.layout(width, theme, now).len()
+        self.drawn_lines(layout).len()
     }
 
     /// Returns the lines with these numbers at this width.
     pub(crate) fn lines(
         &mut self,
         range: std::ops::Range<usize>,
-        (width, theme, now): (usize, Theme, Instant),
+        layout: Layout,
     ) -> Vec<Line<'static>> {
         if let BlockContent::Response(text) = &mut self.content {
-            let lines = text.lines(width, theme);
+            let lines = text.lines(layout.width, layout.theme);
             return range.filter_map(|index| lines.get(index).cloned()).collect();
         }
-        self.layout(width, theme, now).get(range).unwrap_or_default().to_vec()
+        self.drawn_lines(layout).get(range).unwrap_or_default().to_vec()
     }
 
-    fn layout(&mut self, width: usize, theme: Theme, now: Instant) -> &[Line<'static>] {
+    fn drawn_lines(&mut self, layout: Layout) -> &[Line<'static>] {
+        let Layout { width, theme, now } = layout;
         let is_running = matches!(
             &self.content,
             BlockContent::ToolCall(ToolCallView { state: ToolCallState::Running { .. }, .. })

@@ -8,7 +8,7 @@ use innkeeper_agent::conversation::{Conversation, Message, PartContent};
 use ratatui::text::{Line, Span};
 use tokio::time::Instant;
 
-use super::block::{Block, BlockContent, ToolCallState, ToolCallView};
+use super::block::{Block, BlockContent, Layout, ToolCallState, ToolCallView};
 use super::markdown::MarkdownText;
 use super::theme::{Role, Theme};
 
@@ -21,9 +21,6 @@ const RECENT_BLOCKS: usize = 3;
 
 /// Columns of the mark beside a block.
 const GUTTER: usize = 2;
-
-/// The columns for the text, the theme and the time of a frame.
-type Layout = (usize, Theme, Instant);
 
 /// A line of the transcript: a line of a block, or the blank line below the block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -370,11 +367,12 @@ impl Transcript {
     /// and of the blocks at the end.
     pub(crate) fn visible_lines(
         &mut self,
-        (width, height): (usize, usize),
+        width: usize,
+        height: usize,
         theme: Theme,
         now: Instant,
     ) -> Vec<Line<'static>> {
-        let layout = (width.saturating_sub(GUTTER).max(1), theme, now);
+        let layout = Layout { width: width.saturating_sub(GUTTER).max(1), theme, now };
         let last_used = std::mem::take(&mut self.used);
         let top = self.first_line(height, layout);
         let mut lines = Vec::new();
@@ -421,7 +419,7 @@ impl Transcript {
             true => self.block_height(top.block, layout),
             false => 0,
         };
-        self.last_layout = (layout.0, block_height);
+        self.last_layout = (layout.width, block_height);
         top
     }
 
@@ -434,7 +432,7 @@ impl Transcript {
         };
         let (last_width, last_height) = self.last_layout;
         let height = self.block_height(block, layout);
-        let line = match last_width == layout.0 {
+        let line = match last_width == layout.width {
             true => last.line,
             false => last.line.saturating_mul(height) / last_height.max(1),
         };
@@ -467,9 +465,9 @@ impl Transcript {
     }
 
     /// Returns the height of a block with the blank line that separates it from the next one.
-    fn block_height(&mut self, index: usize, (width, theme, now): Layout) -> usize {
+    fn block_height(&mut self, index: usize, layout: Layout) -> usize {
         self.used.insert(index);
-        self.blocks[index].height(width, theme, now) + 1
+        self.blocks[index].height(layout) + 1
     }
 
     /// Returns the number of blocks whose lines are stored.

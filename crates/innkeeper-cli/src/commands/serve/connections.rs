@@ -81,7 +81,8 @@ impl ConnectionSettings {
     pub(super) async fn service(
         &self,
         max_connections: usize,
-        (settings, redis): (&StoreSettings, Option<&Arc<RedisClient>>),
+        settings: &StoreSettings,
+        redis: Option<&Arc<RedisClient>>,
         output: &mut Output,
     ) -> Result<Option<ConnectionService>, CliError> {
         if !self.enabled.value {

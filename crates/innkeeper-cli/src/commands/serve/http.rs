@@ -33,20 +33,22 @@ impl HttpSide {
         gateway: &Gateway,
         host: &Host,
         reloading: Reloading,
-        (stop, drain_time): (&SetOnce<()>, Duration),
+        stop: &SetOnce<()>,
+        drain_time: Duration,
         output: &mut Output,
     ) -> Result<(), CliError> {
         let Self { listener, replica_listener, access, sockets, notifier, text } = self;
         let serving = async {
-            let listeners = (listener, replica_listener);
-            let served = serve_http(gateway, (listeners, access), (&notifier, stop, text)).await;
+            let served =
+                serve_http(gateway, listener, replica_listener, access, &notifier, stop, text)
+                    .await;
             // HTTP also ends after an error; a second call finds the cell set.
             stop.set(()).ok();
             served
         };
         let attached = async {
             if let Some(sockets) = sockets {
-                attach::serve(sockets, gateway, host, (stop, drain_time)).await;
+                attach::serve(sockets, gateway, host, stop, drain_time).await;
             }
         };
         let reloading = reloading.run(gateway, host, stop, output);
@@ -70,8 +72,12 @@ async fn announce_ready(gateway: &Gateway, notifier: &ServiceNotifier, text: Str
 /// Serves HTTP until `stop` is set. Returns also the reports of the private servers.
 async fn serve_http(
     gateway: &Gateway,
-    ((listener, replica_listener), access): ((GatewayListener, Option<TcpListener>), HttpAccess),
-    (notifier, stop, text): (&ServiceNotifier, &SetOnce<()>, String),
+    listener: GatewayListener,
+    replica_listener: Option<TcpListener>,
+    access: HttpAccess,
+    notifier: &ServiceNotifier,
+    stop: &SetOnce<()>,
+    text: String,
 ) -> (Vec<ShutdownReport>, Result<(), CliError>) {
     let closing = async {
         tokio::select! {

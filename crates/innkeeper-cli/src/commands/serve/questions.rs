@@ -17,7 +17,8 @@ use crate::output::Output;
 /// an operator. Waits for a store that is not available.
 pub(super) async fn pending_questions(
     approval: &ApprovalConfig,
-    (settings, redis): (&StoreSettings, Option<&Arc<RedisClient>>),
+    settings: &StoreSettings,
+    redis: Option<&Arc<RedisClient>>,
     output: &mut Output,
 ) -> Result<Option<PendingQuestions>, CliError> {
     if !approval.is_configured() {

@@ -139,23 +139,26 @@ impl SharedSettings {
     pub(super) async fn apply(
         &self,
         mut builder: GatewayBuilder,
-        (serve, (max_connections, idle_session)): (&ServeConfig, (usize, Duration)),
+        serve: &ServeConfig,
+        max_connections: usize,
+        idle_session: Duration,
         output: &mut Output,
     ) -> Result<(GatewayBuilder, Option<TcpListener>), CliError> {
-        let redis = self.store.redis()?;
-        let store = (&self.store, redis.as_ref());
-        let replica = self.replicas.replica(idle_session, redis.as_ref())?;
+        let Self { store, connections, replicas } = self;
+        let redis = store.redis()?;
+        let redis = redis.as_ref();
+        let replica = replicas.replica(idle_session, redis)?;
         if let Some(options) = ConsoleOptions::from_config(serve) {
             builder = builder.console(options);
         }
-        if let Some(service) = self.connections.service(max_connections, store, output).await? {
+        if let Some(service) = connections.service(max_connections, store, redis, output).await? {
             builder = builder.connections(service);
         }
-        if let Some(questions) = pending_questions(&serve.approval, store, output).await? {
+        if let Some(questions) = pending_questions(&serve.approval, store, redis, output).await? {
             builder = builder.questions(questions);
         }
         let Some(replica) = replica else { return Ok((builder, None)) };
-        let (replicas, listener) = replica.join(&self.store, output).await?;
+        let (replicas, listener) = replica.join(store, output).await?;
         Ok((builder.replicas(replicas), Some(listener)))
     }
 }
@@ -195,7 +198,9 @@ pub(super) fn describe_servers(shared: usize, private: PrivateServerCounts) -> S
 
 pub(super) fn print_settings(
     context: &mut CommandContext,
-    (config, serve, shared): (&Config, &ServeConfig, &SharedSettings),
+    config: &Config,
+    serve: &ServeConfig,
+    shared: &SharedSettings,
     args: &ServeArgs,
 ) -> Result<(), CliError> {
     // The keys that an option replaced.

@@ -41,7 +41,8 @@ pub(super) fn print_catalog(
 pub(super) fn print_server_definitions(
     host: &Host,
     output: &mut Output,
-    (name, program): (&str, &str),
+    name: &str,
+    program: &str,
 ) -> io::Result<()> {
     let catalog = host.catalog();
     let Some(server) = catalog.server(name) else {
@@ -73,7 +74,9 @@ pub(super) fn print_server_definitions(
 pub(super) fn print_tool_definition(
     host: &Host,
     output: &mut Output,
-    (name, tool, program): (&str, &str, &str),
+    name: &str,
+    tool: &str,
+    program: &str,
 ) -> io::Result<()> {
     let catalog = host.catalog();
     let Some(listing) = catalog.server(name).and_then(CatalogServer::listing) else {

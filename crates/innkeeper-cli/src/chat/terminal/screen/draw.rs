@@ -62,8 +62,9 @@ impl Screen {
         }
         let state_area = rows.take_bottom(if rows.area.height >= 2 { 1 } else { 0 });
         let transcript_area = rows.area;
-        let size = (usize::from(transcript_area.width), usize::from(transcript_area.height));
-        let lines = self.transcript.visible_lines(size, self.theme, now);
+        let width = transcript_area.width.into();
+        let height = transcript_area.height.into();
+        let lines = self.transcript.visible_lines(width, height, self.theme, now);
         rows.draw(transcript_area, &lines);
         rows.draw(state_area, &[self.state_line(area.width, now)]);
     }
