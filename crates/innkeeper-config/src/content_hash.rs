@@ -29,15 +29,16 @@ pub(crate) fn content_hash(files: &[PathBuf]) -> Option<ContentHash> {
     Some(all.finalize().into())
 }
 
+fn read_hash(file: &Path) -> io::Result<Option<ContentHash>> {
+    let Some(file) = files::open_regular_file(file)? else { return Ok(None) };
+    let mut hash = Sha256::new_with_prefix([1]);
+    io::copy(&mut file.take(MAX_FILE_BYTES + 1), &mut hash)?;
+    Ok(Some(hash.finalize().into()))
+}
+
 fn file_hash(file: &Path) -> Option<ContentHash> {
-    let read = || -> io::Result<Option<ContentHash>> {
-        let Some(file) = files::open_regular_file(file)? else { return Ok(None) };
-        let mut hash = Sha256::new_with_prefix([1]);
-        io::copy(&mut file.take(MAX_FILE_BYTES + 1), &mut hash)?;
-        Ok(Some(hash.finalize().into()))
-    };
     // The reason of an unreadable file counts as its content.
-    read().unwrap_or_else(|error| Some(Sha256::digest(error.kind().to_string()).into()))
+    read_hash(file).unwrap_or_else(|error| Some(Sha256::digest(error.kind().to_string()).into()))
 }
 
 /// Returns the directory of a file.

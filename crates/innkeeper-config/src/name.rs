@@ -53,14 +53,13 @@ pub fn name_problem(name: &str) -> Option<&'static str> {
 /// Returns what is wrong with the name of a server. A file of a project chooses it, and a user
 /// approves the server by it, so it must not look like another name.
 pub fn server_name_problem(name: &str) -> Option<&'static str> {
-    let invisible = || {
-        name.contains(|c| {
-            matches!(c, '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}')
-                || matches!(c, '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
-        })
-        .then_some("contains invisible characters")
-    };
-    name_problem(name).or_else(invisible)
+    name_problem(name)
+        .or_else(|| name.contains(is_invisible).then_some("contains invisible characters"))
+}
+
+fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}')
+        || matches!(c, '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
 }
 
 /// Maximum length of a compared text in bytes: two names at their limit.

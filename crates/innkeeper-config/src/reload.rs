@@ -23,11 +23,11 @@ impl Config {
         let read = if *all_optional { read.map(Self::with_optional_servers) } else { read };
         let Some(only) = selected else { return Some(read) };
         Some(read.map(|full_config| {
+            let Self { servers, invalid, .. } = &full_config;
             let names = only.iter().map(String::as_str);
-            let exists = |name: &&str| {
-                full_config.servers.contains_key(*name) || full_config.invalid.contains_key(*name)
-            };
-            let names: Vec<&str> = names.filter(exists).collect();
+            let names: Vec<&str> = names
+                .filter(|name| servers.contains_key(*name) || invalid.contains_key(*name))
+                .collect();
             // The list holds only existing names, so the selection succeeds.
             let reduced = full_config.select(&names).unwrap_or(full_config);
             // A server that is missing now may be back at the next reload.

@@ -115,10 +115,11 @@ impl ConfigWatcher {
             let _ = self.watcher.unwatch(&directory);
         }
         self.directories = self.files.iter().flat_map(|file| directories_to_watch(file)).collect();
-        let watcher = &mut self.watcher;
-        let mut watch = |directory: &PathBuf| watcher.watch(directory, RecursiveMode::NonRecursive);
+        let directories = self.directories.iter();
         // One failure does not prevent the other watches.
-        let watched: Vec<_> = self.directories.iter().map(&mut watch).collect();
+        let watched: Vec<_> = directories
+            .map(|directory| self.watcher.watch(directory, RecursiveMode::NonRecursive))
+            .collect();
         watched.into_iter().collect()
     }
 }

@@ -52,16 +52,17 @@ pub(crate) fn oauth(checker: &mut EntryChecker<'_>, typed: raw::Oauth) -> Option
     check(checker, &oauth).then_some(oauth)
 }
 
+fn is_https_with_path(url: &str) -> bool {
+    url.strip_prefix("https://").is_some_and(|rest| rest.contains('/'))
+}
+
 fn check(checker: &mut EntryChecker<'_>, oauth: &OauthConfig) -> bool {
     let mut complete = true;
     let mut wrong = |name: &'static str, message: &str| {
         checker.error(&[key_segment("oauth"), key_segment(name)], message);
         complete = false;
     };
-    let https = |url: &ExpandedValue| {
-        url.expose().strip_prefix("https://").is_some_and(|rest| rest.contains('/'))
-    };
-    if oauth.client_metadata_url.as_ref().is_some_and(|url| !https(url)) {
+    if oauth.client_metadata_url.as_ref().is_some_and(|url| !is_https_with_path(url.expose())) {
         wrong("clientMetadataUrl", "expected `https://` with a path");
     }
     if oauth.client_secret.is_some() && oauth.client_id.is_none() {

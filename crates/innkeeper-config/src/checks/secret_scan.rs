@@ -76,11 +76,13 @@ fn has_key(text: &str) -> bool {
     })
 }
 
+fn is_scheme(word: &str) -> bool {
+    ["bearer", "basic"].iter().any(|scheme| word.eq_ignore_ascii_case(scheme))
+}
+
 /// Returns whether a text contains the credentials of an authentication scheme (`Bearer …`), or is
 /// a header with the name of a secret.
 fn has_credentials_header(text: &str) -> bool {
-    let is_scheme =
-        |word: &str| ["bearer", "basic"].iter().any(|scheme| word.eq_ignore_ascii_case(scheme));
     let is_secret = |word: &str| word.len() >= MIN_SECRET_LEN && !is_scheme(word);
     let words: Vec<&str> = text
         .split(|c: char| c.is_whitespace() || "\"'`=:,".contains(c))

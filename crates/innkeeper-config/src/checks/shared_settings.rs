@@ -149,18 +149,21 @@ fn limits(host: ResourceLimits, typed: raw::Limits) -> ResourceLimits {
     }
 }
 
-fn guard(host: GuardModes, typed: raw::Guard) -> GuardModes {
-    let mode = |typed| match typed {
+fn guard_mode(typed: raw::GuardMode) -> GuardMode {
+    match typed {
         raw::GuardMode::Off => GuardMode::Off,
         raw::GuardMode::Flag => GuardMode::Flag,
         raw::GuardMode::Refuse => GuardMode::Refuse,
-    };
+    }
+}
+
+fn guard(host: GuardModes, typed: raw::Guard) -> GuardModes {
     match typed {
-        raw::Guard::All(all) => GuardModes::all(mode(all)),
+        raw::Guard::All(all) => GuardModes::all(guard_mode(all)),
         raw::Guard::Each { definitions, arguments, results } => GuardModes {
-            definitions: definitions.map_or(host.definitions, mode),
-            arguments: arguments.map_or(host.arguments, mode),
-            results: results.map_or(host.results, mode),
+            definitions: definitions.map_or(host.definitions, guard_mode),
+            arguments: arguments.map_or(host.arguments, guard_mode),
+            results: results.map_or(host.results, guard_mode),
         },
     }
 }

@@ -141,11 +141,11 @@ impl ConfigDocument {
 /// Returns whether the whole file is a map of servers.
 fn is_server_map(members: &[JsonMember]) -> bool {
     const SERVER_KEYS: [&str; 4] = ["command", "url", "httpUrl", "serverUrl"];
-    let is_server =
-        |node: &JsonNode| SERVER_KEYS.iter().any(|server_key| node.get(server_key).is_some());
-    let is_top_level = |member: &JsonMember| raw::TOP_LEVEL_KEYS.contains(&member.key.as_str());
     !members.is_empty()
-        && members.iter().all(|member| !is_top_level(member) && is_server(&member.value))
+        && members.iter().all(|member| {
+            !raw::TOP_LEVEL_KEYS.contains(&member.key.as_str())
+                && SERVER_KEYS.iter().any(|key| member.value.get(key).is_some())
+        })
 }
 
 /// Returns the servers of a top-level member, with the keys that lead to them.

@@ -31,8 +31,9 @@ fn matches_subschema(root: &Value, schema: &Value, value: &Value) -> bool {
         "maximum" => satisfies_bound(value, rule, |value, bound| value <= bound),
         "pattern" => !value.is_string(),
         "properties" => value.as_object().is_none_or(|members| {
-            let rule_of = |key: &str| rule.get(key).unwrap_or(&Value::Bool(true));
-            members.iter().all(|(key, value)| matches_subschema(root, rule_of(key), value))
+            members.iter().all(|(key, value)| {
+                rule.get(key).is_none_or(|rule| matches_subschema(root, rule, value))
+            })
         }),
         "additionalProperties" => value.as_object().is_none_or(|members| {
             let declared = keywords.get("properties");

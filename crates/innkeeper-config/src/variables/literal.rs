@@ -46,9 +46,12 @@ pub(crate) fn find_problem(
         .or_else(|| find_placeholder(kind, text))
 }
 
+fn is_home(path: &str) -> bool {
+    path == "~" || path.starts_with("~/")
+}
+
 /// Finds `~` in place of the home directory.
 fn find_tilde(kind: LiteralKind, text: &str) -> Option<LiteralProblem> {
-    let is_home = |path: &str| path == "~" || path.starts_with("~/");
     let found = match kind {
         LiteralKind::Path | LiteralKind::Secret => is_home(text),
         LiteralKind::Argument => {

@@ -16,9 +16,8 @@ const TOKEN_PREFIX: &str = "oauth:";
 /// Returns whether a client may use only some servers or endpoints.
 fn is_bound(auth: &ServeAuth, name: &str) -> bool {
     let mut keys = auth.api_keys.iter().filter(|key| key.principal == name);
-    let of_tokens = || auth.oauth.as_ref().is_some_and(|oauth| oauth.binding.is_bound());
     match name.starts_with(TOKEN_PREFIX) {
-        true => of_tokens(),
+        true => auth.oauth.as_ref().is_some_and(|oauth| oauth.binding.is_bound()),
         false => keys.any(|key| key.binding.is_bound()),
     }
 }

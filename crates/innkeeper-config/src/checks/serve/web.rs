@@ -75,17 +75,13 @@ fn is_host(text: &str) -> bool {
         Some((host, port)) if !port.contains(']') => (host, Some(port)),
         _ => (text, None),
     };
-    let is_name = || {
-        !host.is_empty()
-            && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-'))
-            && !host.ends_with('.')
-    };
-    let is_address = || {
-        let address = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
-        address.is_some_and(|address| address.parse::<Ipv6Addr>().is_ok())
-    };
+    let is_name = !host.is_empty()
+        && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-'))
+        && !host.ends_with('.');
+    let address = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+    let is_address = address.is_some_and(|address| address.parse::<Ipv6Addr>().is_ok());
     port.is_none_or(|port| {
         port.bytes().all(|byte| byte.is_ascii_digit())
             && port.parse::<u16>().is_ok_and(|port| port > 0)
-    }) && (is_name() || is_address())
+    }) && (is_name || is_address)
 }
