@@ -35,8 +35,10 @@ pub(crate) struct AuditEvent {
 impl AuditEvent {
     /// Returns whether the events differ only in their time and count.
     fn is_same(&self, other: &Self) -> bool {
-        let key = |event: &Self| (event.kind, event.principal.clone(), event.server.clone());
-        key(self) == key(other) && self.text == other.text
+        self.kind == other.kind
+            && self.principal == other.principal
+            && self.server == other.server
+            && self.text == other.text
     }
 }
 

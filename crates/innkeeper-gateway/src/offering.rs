@@ -138,9 +138,9 @@ impl Offering {
             return Some(server);
         }
         // The template with the longest fixed start: one that matches every URI takes none from others.
-        let fixed_len = |template: &str| template.find('{').unwrap_or(template.len());
         let matching = self.templates.iter().filter(|(template, _)| uri_matches(template, uri));
-        let best = matching.min_by_key(|(template, _)| Reverse(fixed_len(template)));
+        let best = matching
+            .min_by_key(|(template, _)| Reverse(template.find('{').unwrap_or(template.len())));
         if let Some((_, server)) = best {
             return Some(server);
         }

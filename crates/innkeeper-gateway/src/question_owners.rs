@@ -113,10 +113,11 @@ impl State {
         let mut clients = self.calls.range(..question).map(|(_, call)| &call.client);
         let Some(first) = clients.next() else { return Suspects::None };
         let now = Instant::now();
-        let is_other = |(principal, until): (&Principal, &Instant)| {
-            *principal != first.principal && *until > now
-        };
-        match clients.any(|client| client != first) || self.forgotten.iter().any(is_other) {
+        let has_forgotten = self
+            .forgotten
+            .iter()
+            .any(|(principal, until)| *principal != first.principal && *until > now);
+        match has_forgotten || clients.any(|client| client != first) {
             true => Suspects::SeveralClients,
             false => Suspects::OneClient(first.clone()),
         }
@@ -129,10 +130,11 @@ impl State {
             .undecided
             .iter()
             .filter(|question| self.suspects(**question) == Suspects::SeveralClients);
-        let call_count =
-            |question: u64| self.calls.range(..question).count() + self.forgotten.len();
         let mut numbered = (1..).zip(waiting.copied());
-        numbered.find(|(count, question)| *count >= call_count(*question)).map(|found| found.1)
+        let found = numbered.find(|(count, question)| {
+            *count >= self.calls.range(..question).count() + self.forgotten.len()
+        });
+        found.map(|(_, question)| question)
     }
 
     /// Returns the latest call of a client that may have asked a question and that can be asked,

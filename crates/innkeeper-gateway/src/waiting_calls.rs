@@ -49,11 +49,10 @@ impl WaitingCalls {
     /// Marks the call of a request as cancelled by its client, and returns its question.
     pub(crate) fn cancel(&self, client: &Client, request: &RequestId) -> Option<QuestionId> {
         let by_id = self.by_id();
-        let is_of_request = |call: &WaitingCall| {
+        let (id, call) = by_id.iter().find(|(_, call)| {
             call.request == *request
                 && call.client.as_ref().is_some_and(|other| other.number == client.number)
-        };
-        let (id, call) = by_id.iter().find(|(_, call)| is_of_request(call))?;
+        })?;
         // A second cancellation finds the cell set.
         let _ = call.cancelled.set(());
         Some(*id)

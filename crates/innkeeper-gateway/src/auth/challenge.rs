@@ -30,7 +30,6 @@ impl Challenger {
     }
 
     pub(super) fn credential_rejection(&self, error: CredentialError) -> Rejection {
-        let too_long = || format!("the credential has more than {MAX_CREDENTIAL_BYTES} bytes");
         match error {
             CredentialError::Missing => self.rejection(
                 StatusCode::UNAUTHORIZED,
@@ -53,7 +52,9 @@ impl Challenger {
                 "the credential contains a blank, a comma or a character outside of ASCII",
             ),
             CredentialError::TooLong => {
-                self.rejection(StatusCode::UNAUTHORIZED, Some("invalid_token"), &too_long())
+                let reason =
+                    format!("the credential has more than {MAX_CREDENTIAL_BYTES} bytes");
+                self.rejection(StatusCode::UNAUTHORIZED, Some("invalid_token"), &reason)
             }
         }
     }

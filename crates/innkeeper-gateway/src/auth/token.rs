@@ -90,8 +90,8 @@ impl<'a> UnverifiedToken<'a> {
         if header.crit.is_some() {
             return Err(TokenError::CriticalHeader);
         }
-        let is_type = |kind: &String| TOKEN_TYPES.contains(&kind.to_ascii_lowercase().as_str());
-        if !header.typ.as_ref().is_none_or(is_type) {
+        let kind = header.typ.map(|kind| kind.to_ascii_lowercase());
+        if kind.is_some_and(|kind| !TOKEN_TYPES.contains(&&*kind)) {
             return Err(TokenError::Type);
         }
         let signature = decode(signature)?;

@@ -295,16 +295,15 @@ impl Storing<'_> {
         if sum <= self.max_bytes {
             return Vec::new();
         }
-        let is_large = |bytes: usize| bytes.saturating_mul(texts.len()) > self.max_bytes;
-        let large = texts.iter().filter(|(_, bytes)| is_large(*bytes));
+        let large =
+            texts.iter().filter(|(_, bytes)| bytes.saturating_mul(texts.len()) > self.max_bytes);
         let large: Vec<usize> = large.map(|(index, _)| *index).collect();
         if large.len() > MAX_STORED_BLOCKS {
             let Some(part) = self.store(content.to_owned(), true) else { return Vec::new() };
-            let is_text = |index: usize| texts.iter().any(|(text, _)| *text == index);
             let mut index = 0;
             blocks.retain(|_| {
                 index += 1;
-                !is_text(index - 1)
+                texts.iter().all(|(text, _)| text + 1 != index)
             });
             blocks.insert(0, text_block(&part.head));
             return vec![part];

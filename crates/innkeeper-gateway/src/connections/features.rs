@@ -214,8 +214,8 @@ impl RegisteredFeature {
             return is_required.then_some(reason).into_iter().collect();
         };
         let version = self.version_reason(name, client);
-        let has = |property: &&String| client.properties.contains_key(*property);
-        let missing = self.feature.required_properties.iter().filter(|property| !has(property));
+        let required = self.feature.required_properties.iter();
+        let missing = required.filter(|property| !client.properties.contains_key(*property));
         let missing = missing
             .map(|property| format!("feature `{name}` lacks the required property `{property}`"));
         version.into_iter().chain(missing).collect()

@@ -227,9 +227,9 @@ impl ConnectionService {
     }
 
     fn check_version(&self, client: &str) -> Result<(), ConnectionError> {
-        let parse = |text: &str| text.parse::<FeatureVersion>().ok();
-        let fits = parse(PROTOCOL_VERSION)
-            .zip(parse(client))
+        let own = PROTOCOL_VERSION.parse::<FeatureVersion>().ok();
+        let fits = own
+            .zip(client.parse().ok())
             .is_some_and(|(ours, theirs)| VersionCompatibility::Compatible.accepts(&ours, &theirs));
         if fits {
             return Ok(());

@@ -101,9 +101,9 @@ impl Console {
     /// console shows all of them.
     pub(super) fn is_operator(&self, principal: &Principal) -> bool {
         let is_local =
-            || !self.access.authenticator.requires_credential() && self.access.origin.is_loopback();
+            !self.access.authenticator.requires_credential() && self.access.origin.is_loopback();
         self.gateway().endpoints.is_unbound(principal)
-            && (self.options.operators.contains(principal) || is_local())
+            && (self.options.operators.contains(principal) || is_local)
     }
 
     /// Returns whether a token belongs to the forms of a visitor.

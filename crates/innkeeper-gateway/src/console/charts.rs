@@ -19,21 +19,26 @@ pub(super) async fn show(request: &ConsoleRequest<'_>) -> Reply {
     let errors = of(|minute| minute.errors as f64);
     let p50 = of(|minute| minute.p50_millis);
     let p95 = of(|minute| minute.p95_millis);
-    let total = |values: &[f64]| values.iter().sum::<f64>() as u64;
-    let largest = |values: &[f64]| values.iter().copied().fold(0.0, f64::max);
-    let series = |values, class| Series { values, class };
     let label = format!("Calls per minute: {} in the last {MAX_MINUTES} minutes", total(&calls));
+    let series = [Series { values: &calls, class: "bar" }];
     html!(out, "<div class=\"charts\">");
-    write_chart(&mut out, "Calls per minute", &label, &[series(&calls, "bar")]);
+    write_chart(&mut out, "Calls per minute", &label, &series);
     let label = format!("Errors per minute: {} in the last {MAX_MINUTES} minutes", total(&errors));
-    write_chart(&mut out, "Errors per minute", &label, &[series(&errors, "bar bad-bar")]);
-    let label = format!("Latency per minute: p95 at most {:.1} ms", largest(&p95));
-    let latency = [series(&p95, "bar light-bar"), series(&p50, "bar")];
+    let series = [Series { values: &errors, class: "bar bad-bar" }];
+    write_chart(&mut out, "Errors per minute", &label, &series);
+    let largest = p95.iter().copied().fold(0.0, f64::max);
+    let label = format!("Latency per minute: p95 at most {largest:.1} ms");
+    let latency =
+        [Series { values: &p95, class: "bar light-bar" }, Series { values: &p50, class: "bar" }];
     write_chart(&mut out, "Latency in ms: median, and 95th percentile behind it", &label, &latency);
     html!(out, "</div>");
     write_table(&mut out, &minutes);
     html!(out, "</section>");
     Page::new("Charts", out).into()
+}
+
+fn total(values: &[f64]) -> u64 {
+    values.iter().sum::<f64>() as u64
 }
 
 fn write_chart(out: &mut Html, title: &'static str, label: &str, series: &[Series<'_>]) {

@@ -32,12 +32,11 @@ pub(super) async fn show(request: &ConsoleRequest<'_>) -> Reply {
         .items()
         .iter()
         .filter(|item| {
-            let of_server =
-                || offering.tool(&item.name).is_some_and(|tool| *tool.server.name == *server);
             let words = query.split_whitespace().map(str::to_lowercase).collect::<Vec<_>>();
             let text = format!("{} {}", item.name, description(item)).to_lowercase();
             request.gateway.offers.permitted_tool(principal, &offering, &item.name).is_some()
-                && (server.is_empty() || of_server())
+                && (server.is_empty()
+                    || offering.tool(&item.name).is_some_and(|tool| *tool.server.name == *server))
                 && words.iter().all(|word| text.contains(word))
         })
         .collect();

@@ -194,8 +194,7 @@ fn problem_schema() -> Value {
 
 /// Returns a name with the characters of functions and keys, of bounded length.
 fn plain_name(name: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-    let plain = name.chars().map(|c| if is_plain(c) { c } else { '_' });
+    let plain = name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' });
     plain.take(MAX_OPERATION_ID_BYTES).collect()
 }
 

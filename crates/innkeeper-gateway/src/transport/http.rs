@@ -283,12 +283,6 @@ async fn post(
     };
     let header_version = header_text(headers, PROTOCOL_VERSION);
     let header_revision = header_version.and_then(|version| version.parse::<Revision>().ok());
-    let is_modern = |message: &Incoming<'_>| match message {
-        Incoming::Request { params, .. } | Incoming::Notification { params, .. } => {
-            incoming::modern_version(*params).is_some()
-        }
-        Incoming::Response { .. } => false,
-    };
     let modern_header = header_revision.is_some_and(|revision| revision.era() == Era::Modern);
     let without_session = header_text(headers, SESSION_ID).is_none();
     match message {
@@ -318,6 +312,16 @@ fn parse(body: &[u8]) -> Result<Message<'_>, Box<Response<Body>>> {
     })
 }
 
+/// Returns whether a message is of the modern era.
+fn is_modern(message: &Incoming<'_>) -> bool {
+    match message {
+        Incoming::Request { params, .. } | Incoming::Notification { params, .. } => {
+            incoming::modern_version(*params).is_some()
+        }
+        Incoming::Response { .. } => false,
+    }
+}
+
 /// Checks that a body is JSON without a compression.
 pub(crate) fn check_content(headers: &HeaderMap) -> Result<(), Rejection> {
     let value = header_text(headers, header::CONTENT_TYPE.as_str()).unwrap_or_default();
@@ -326,8 +330,7 @@ pub(crate) fn check_content(headers: &HeaderMap) -> Result<(), Rejection> {
         return Err(unsupported("the `Content-Type` must be `application/json`"));
     }
     let mut codings = headers.get_all(header::CONTENT_ENCODING).iter();
-    let is_plain = |coding: &HeaderValue| coding.as_bytes().eq_ignore_ascii_case(b"identity");
-    if !codings.all(is_plain) {
+    if !codings.all(|coding| coding.as_bytes().eq_ignore_ascii_case(b"identity")) {
         return Err(unsupported("send the body without `Content-Encoding`")
             .with_header(header::ACCEPT_ENCODING, HeaderValue::from_static("identity")));
     }

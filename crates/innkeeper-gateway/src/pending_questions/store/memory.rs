@@ -102,11 +102,10 @@ impl Entries {
         for (id, change) in due {
             self.take(id, &change);
         }
-        let is_kept = |entry: &Entry| {
+        self.by_id.retain(|_, entry| {
             entry.question.state.is_open()
                 || now.saturating_duration_since(entry.changed) < KEEP_TIME
-        };
-        self.by_id.retain(|_, entry| is_kept(entry));
+        });
         let in_final_state = self.by_id.values().map(|entry| &entry.question);
         let in_final_state = in_final_state.filter(|question| !question.state.is_open());
         let mut questions: Vec<_> = in_final_state

@@ -62,6 +62,11 @@ impl Scripts {
     }
 }
 
+fn one_question(reply: &Reply) -> Result<Box<Question>, StoreError> {
+    let question = record::parse(reply.items())?.pop();
+    question.map(Box::new).ok_or_else(|| reply.unexpected())
+}
+
 /// Returns a call with the keys and the arguments that `prelude.lua` expects.
 fn call(script: &Script) -> ScriptInvocation<'_> {
     let mut call = script.prepare_invoke();
@@ -162,13 +167,9 @@ impl RedisQuestionStore {
             }
         }
         let reply = self.client.run(&call).await?;
-        let question = |reply: &Reply| {
-            let question = record::parse(reply.items())?.pop();
-            question.map(Box::new).ok_or_else(|| reply.unexpected())
-        };
         match reply.name() {
-            "done" => Ok(Changed::Done(question(&reply)?)),
-            "refused" => Ok(Changed::Refused(question(&reply)?)),
+            "done" => Ok(Changed::Done(one_question(&reply)?)),
+            "refused" => Ok(Changed::Refused(one_question(&reply)?)),
             "unknown" => Ok(Changed::Unknown),
             _ => Err(reply.unexpected()),
         }

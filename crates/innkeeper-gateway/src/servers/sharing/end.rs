@@ -106,10 +106,9 @@ impl Servers {
         &self,
         is_of: impl Fn(&Principal) -> bool,
     ) -> bool {
-        let find = |hosts: &Vec<Arc<Upstream>>| {
-            hosts.iter().rev().find(|upstream| is_of(&upstream.owner)).cloned()
-        };
-        let Some(upstream) = find(&lock(&self.sharing.ending)) else { return false };
+        let found =
+            lock(&self.sharing.ending).iter().rev().find(|host| is_of(&host.owner)).cloned();
+        let Some(upstream) = found else { return false };
         upstream.shut_down().await;
         lock(&self.sharing.ending).retain(|other| !Arc::ptr_eq(other, &upstream));
         true

@@ -118,11 +118,12 @@ pub(crate) async fn open_stream(
 /// sends its messages there.
 fn forwarded_prefix(headers: &HeaderMap) -> Option<&str> {
     let prefix = headers.get("x-forwarded-prefix")?.to_str().ok()?.trim_end_matches('/');
-    let is_segment = |part: &str| {
-        !matches!(part, "" | "." | "..")
-            && part.chars().all(|c| c.is_ascii_alphanumeric() || "-._~".contains(c))
-    };
-    prefix.strip_prefix('/')?.split('/').all(is_segment).then_some(prefix)
+    prefix.strip_prefix('/')?.split('/').all(is_path_segment).then_some(prefix)
+}
+
+fn is_path_segment(part: &str) -> bool {
+    !matches!(part, "" | "." | "..")
+        && part.chars().all(|c| c.is_ascii_alphanumeric() || "-._~".contains(c))
 }
 
 /// Ends its session at the end of the stream.

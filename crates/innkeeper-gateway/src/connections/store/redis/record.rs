@@ -24,8 +24,8 @@ pub(super) fn parse(id: ConnectionId, fields: &[Bytes]) -> Result<ConnectionStat
     let names = fields.iter().step_by(2);
     let values = fields.iter().skip(1).step_by(2);
     let fields = || names.clone().zip(values.clone());
-    let field = |name: &str| fields().find(|(other, _)| *other == name.as_bytes());
-    let value = |name: &str| field(name).map(|(_, value)| value);
+    let value =
+        |name: &str| fields().find(|(other, _)| *other == name.as_bytes()).map(|(_, value)| value);
 
     let json = value("connection").ok_or_else(|| invalid(id, "connection"))?;
     let mut connection: ConnectionState =
