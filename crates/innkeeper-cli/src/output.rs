@@ -58,6 +58,13 @@ struct OutputStream {
 }
 
 impl OutputStream {
+    fn start_writer_thread(&mut self) -> io::Result<WriteCanceller> {
+        let writer = std::mem::replace(&mut self.writer, Box::new(io::sink()));
+        let (writer, canceller) = WriterThread::start(writer)?;
+        self.writer = Box::new(writer);
+        Ok(canceller)
+    }
+
     fn paint(&self, tone: Style, text: &str) -> String {
         if self.colour {
             let style = tone.ansi_style();
@@ -124,13 +131,7 @@ impl Output {
     /// Moves both streams to writer threads, so that a blocked reader does not delay a signal.
     /// Returns a [`WriteCanceller`] for each stream.
     pub(crate) fn start_writer_threads(&mut self) -> io::Result<[WriteCanceller; 2]> {
-        let aside = |stream: &mut OutputStream| {
-            let to = std::mem::replace(&mut stream.writer, Box::new(io::sink()));
-            let (to, canceller) = WriterThread::start(to)?;
-            stream.writer = Box::new(to);
-            Ok::<_, io::Error>(canceller)
-        };
-        Ok([aside(&mut self.out)?, aside(&mut self.err)?])
+        Ok([self.out.start_writer_thread()?, self.err.start_writer_thread()?])
     }
 
     /// Makes each write to stderr wait for earlier log lines.

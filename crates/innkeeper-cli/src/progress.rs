@@ -75,8 +75,6 @@ async fn follow_events(
 
 /// Returns the server of an event, its message, and whether its progress line is finished.
 fn describe_event(event: &HostEvent) -> Option<(&Arc<str>, String, bool)> {
-    let short =
-        |reason: &str| display_safe(reason).chars().take(MAX_REASON_CHARS).collect::<String>();
     Some(match event {
         HostEvent::Launching { server, program, attempt } => {
             let action = match program {
@@ -101,6 +99,10 @@ fn describe_event(event: &HostEvent) -> Option<(&Arc<str>, String, bool)> {
         HostEvent::Unavailable { server, reason } => (server, short(reason), true),
         _ => return None,
     })
+}
+
+fn short(reason: &str) -> String {
+    display_safe(reason).chars().take(MAX_REASON_CHARS).collect()
 }
 
 #[cfg(test)]

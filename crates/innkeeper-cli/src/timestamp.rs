@@ -42,10 +42,9 @@ thread_local! {
 
 /// Appends a formatted time to a text.
 pub(crate) fn write_rfc3339(time: SystemTime, text: &mut String) {
-    let since = |span: Duration| i64::try_from(span.as_micros()).unwrap_or(i64::MAX);
     let micros = match time.duration_since(SystemTime::UNIX_EPOCH) {
-        Ok(after) => since(after),
-        Err(before) => -since(before.duration()),
+        Ok(after) => to_micros(after),
+        Err(before) => -to_micros(before.duration()),
     };
     let seconds = micros.div_euclid(1_000_000);
     let micros = micros.rem_euclid(1_000_000);
@@ -53,6 +52,10 @@ pub(crate) fn write_rfc3339(time: SystemTime, text: &mut String) {
     let mut digits = last.map_or_else(|| format_second(seconds), |(_, digits)| digits);
     write_digits(&mut digits[20..26], micros);
     text.push_str(str::from_utf8(&digits).unwrap_or_default());
+}
+
+fn to_micros(span: Duration) -> i64 {
+    i64::try_from(span.as_micros()).unwrap_or(i64::MAX)
 }
 
 /// Formats the start of a second since 1970 and caches the text.

@@ -85,7 +85,6 @@ pub(crate) fn ensure_trusted(
     if !accepts_own_file || !is_own_file(file) {
         return Err(untrusted_error(problem, file, &undecided));
     }
-    let loads_code = |launch: &LaunchSpec| launch.code_loading_variables().next().is_some();
     if undecided.launches.iter().any(loads_code) {
         let launches = undecided.launches.into_iter().filter(loads_code).collect();
         let problem =
@@ -97,6 +96,10 @@ pub(crate) fn ensure_trusted(
     let audit = "not-decided";
     tracing::warn!(target: TARGET, servers, audit, security = true, "{}", messages::UNDECIDED_WARNING);
     Ok(())
+}
+
+fn loads_code(launch: &LaunchSpec) -> bool {
+    launch.code_loading_variables().next().is_some()
 }
 
 /// Returns the policy of a reload, which asks nobody: the launches of `file` that the user approved

@@ -75,15 +75,9 @@ impl ServersState {
     /// Returns the recorded command line that a client has started: the same one, else one that
     /// differs in its paths only, else the next one that no client has started.
     fn connect(&mut self, golden: &Golden, arguments: &[String]) -> Option<usize> {
-        let names = |arguments: &[String]| {
-            arguments
-                .iter()
-                .map(|text| text.rsplit('/').next().unwrap_or_default().to_owned())
-                .collect::<Vec<_>>()
-        };
-        let sent = names(arguments);
+        let sent = file_names(arguments);
         let is_same = |at: &usize| golden.served[*at].arguments == arguments;
-        let is_alike = |at: &usize| names(&golden.served[*at].arguments) == sent;
+        let is_alike = |at: &usize| file_names(&golden.served[*at].arguments) == sent;
         let all = 0..golden.served.len();
         let free = |at: &usize| !self.served[*at].is_connected;
         let found = all.clone().filter(free).find(is_same);
@@ -95,6 +89,11 @@ impl ServersState {
         self.served[served].is_connected = true;
         Some(served)
     }
+}
+
+/// Returns arguments without the directories of their paths.
+fn file_names(arguments: &[String]) -> Vec<&str> {
+    arguments.iter().map(|text| text.rsplit('/').next().unwrap_or_default()).collect()
 }
 
 /// One connection of an MCP client.
@@ -244,23 +243,22 @@ impl ReplayedConnection {
         let is_handshake = matches!(method, method::INITIALIZE | method::SERVER_DISCOVER);
         let answers = self.golden.served[self.served].answers.iter().enumerate();
         let answers: Vec<_> = answers.filter(|(_, answer)| answer.method == method).collect();
-        let is_same =
-            |answer: &AnswerRecord| is_handshake || text(answer.params.as_deref()) == sent;
-        let same = || answers.iter().filter(|(_, answer)| is_same(answer)).map(|(at, _)| *at);
-        if let Some(at) = same().find(|at| !state.used_answers[*at]).or_else(|| same().next_back())
-        {
-            state.used_answers[at] = true;
+        let same = answers
+            .iter()
+            .filter(|(_, answer)| is_handshake || text(answer.params.as_deref()) == sent);
+        let same: Vec<usize> = same.map(|(at, _)| *at).collect();
+        if let Some(at) = same.iter().find(|at| !state.used_answers[**at]).or(same.last()) {
+            state.used_answers[*at] = true;
             state.answers += 1;
-            return Ok(at);
+            return Ok(*at);
         }
         let request = format!("the request `{method}`");
         let Some((_, nearest)) = answers.first() else {
             return Err(Miss::without_nearest(request));
         };
-        let null = || RawValue::NULL.to_owned();
-        let recorded = nearest.params.clone().unwrap_or_else(null);
-        let sent = params.unwrap_or_else(null);
-        let differences = differences(&recorded, &sent, &|_| false, MAX_DIFFERENCES);
+        let recorded = nearest.params.as_deref().unwrap_or(RawValue::NULL);
+        let sent = params.as_deref().unwrap_or(RawValue::NULL);
+        let differences = differences(recorded, sent, &|_| false, MAX_DIFFERENCES);
         Err(Miss { request: request.clone(), nearest: Some(request), differences })
     }
 
@@ -344,10 +342,9 @@ impl ReplayedConnection {
         let Some(AskingCall { call, question, further }) = self.asking.remove(id) else {
             return Ok(());
         };
-        let null = || RawValue::NULL.to_owned();
-        let recorded = question.answer.clone().unwrap_or_else(null);
-        let answer = outcome.map_or_else(|_| null(), RawValue::to_owned);
-        let differences = differences(&recorded, &answer, &|_| false, MAX_DIFFERENCES);
+        let recorded = question.answer.as_deref().unwrap_or(RawValue::NULL);
+        let answer = outcome.unwrap_or(RawValue::NULL);
+        let differences = differences(recorded, answer, &|_| false, MAX_DIFFERENCES);
         if !differences.is_empty() {
             let name = &call.record.name;
             let request = format!("the answer to the question `{}` of `{name}`", question.method);

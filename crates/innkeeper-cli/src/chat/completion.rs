@@ -91,8 +91,9 @@ impl Completions {
 /// value with control characters is left out: nobody sees what the value inserts.
 pub(crate) async fn complete(sources: CompletionSources, text: String) -> Completions {
     let mut completions = complete_text(sources, text).await;
-    let is_safe = |text: &str| text.len() <= MAX_VALUE_BYTES && !text.contains(is_deceptive);
-    completions.values.retain(|value| is_safe(&value.text));
+    completions.values.retain(|CompletionValue { text, .. }| {
+        text.len() <= MAX_VALUE_BYTES && !text.contains(is_deceptive)
+    });
     completions
 }
 
@@ -227,8 +228,10 @@ async fn complete_path(sources: &CompletionSources, typed: &str) -> Vec<Completi
     };
     let files = sources.threads.run(move || matching_files(&typed, MAX_VALUES)).await;
     let files = files.unwrap_or_default().into_iter();
-    let purpose = |is_directory| if is_directory { "directory" } else { "file" };
-    files.map(|file| CompletionValue::new(file.path, purpose(file.is_directory))).collect()
+    let values = files.map(|file| {
+        CompletionValue::new(file.path, if file.is_directory { "directory" } else { "file" })
+    });
+    values.collect()
 }
 
 async fn complete_conversation(sources: &CompletionSources, typed: &str) -> Completions {

@@ -125,16 +125,20 @@ pub(crate) fn resources(host: &Host) -> String {
 
 /// Lists the rules of the person.
 pub(crate) fn rules(rules: &ApprovalRules) -> String {
-    let text = |rule| match rule {
-        ApprovalRule::Allow => "runs without a question",
-        ApprovalRule::Deny => "does not run",
-    };
-    let tools = rules.tools().map(|(tool, rule)| format!("{tool} {}", text(rule)));
-    let servers = rules.servers().map(|(name, rule)| format!("each tool of {name} {}", text(rule)));
+    let tools = rules.tools().map(|(tool, rule)| format!("{tool} {}", effect(rule)));
+    let servers =
+        rules.servers().map(|(name, rule)| format!("each tool of {name} {}", effect(rule)));
     let default = "`tools.approve`, `tools.approveArguments` and `tools.ask` of the configuration decide about other tools; \
                    without them, read-only tools run and all other tools ask"
         .to_owned();
     tools.chain(servers).chain([default]).collect::<Vec<_>>().join("\n")
+}
+
+fn effect(rule: ApprovalRule) -> &'static str {
+    match rule {
+        ApprovalRule::Allow => "runs without a question",
+        ApprovalRule::Deny => "does not run",
+    }
 }
 
 /// Describes the tokens and the cost of a conversation, as the providers report them.

@@ -78,9 +78,8 @@ impl RuleStore {
     /// Returns whether the calls of a tool run without a question.
     pub(crate) fn allows(&self, identity: &ToolIdentity) -> bool {
         let ToolIdentity { server, tool, fingerprint } = identity;
-        let allows = |rules: &PermanentRules, found| rules.allows(server, tool, found);
-        let rules = self.lock();
-        rules.zip(fingerprint.as_ref()).is_some_and(|(rules, found)| allows(&rules, found))
+        let found = self.lock().zip(fingerprint.as_ref());
+        found.is_some_and(|(rules, fingerprint)| rules.allows(server, tool, fingerprint))
     }
 
     /// Returns why no rule for a tool can be added; `None` if a rule can be added.

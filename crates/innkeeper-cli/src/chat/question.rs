@@ -266,10 +266,11 @@ impl ChatApprover {
         let filters = self.filters.lock().unwrap_or_else(PoisonError::into_inner);
         let filter = filters.get(listed.server);
         let tool = &*listed.definition.view.name;
-        let approves =
-            |arguments| filter.is_some_and(|filter| filter.approves_arguments(tool, arguments));
+        let approves_arguments = filter
+            .zip(arguments)
+            .is_some_and(|(filter, arguments)| filter.approves_arguments(tool, arguments));
         match filter.and_then(|filter| filter.is_approved(tool)) {
-            None if arguments.is_some_and(approves) => DefaultDecision::Allow,
+            None if approves_arguments => DefaultDecision::Allow,
             Some(true) => DefaultDecision::Allow,
             Some(false) => DefaultDecision::AlwaysAsk,
             None => DefaultDecision::for_annotations(annotations),

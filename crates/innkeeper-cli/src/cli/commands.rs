@@ -489,8 +489,10 @@ pub(crate) struct ExtractArgs {
 
 /// Parses the name of a call format.
 fn parse_format(name: &str) -> Result<Format, String> {
-    let names = || Format::names().collect::<Vec<_>>().join(", ");
-    Format::from_name(name).ok_or_else(|| format!("expected one of {}", names()))
+    Format::from_name(name).ok_or_else(|| {
+        let names: Vec<_> = Format::names().collect();
+        format!("expected one of {}", names.join(", "))
+    })
 }
 
 /// Arguments of `log-stats`.

@@ -198,8 +198,8 @@ fn join_lines(node: &CstNode, edge: &str) {
 
 /// Whether there is a comment before a property, or after the property on its line.
 fn has_comment(property: &CstObjectProp) -> bool {
-    let is_blank = |node: &CstNode| node.is_whitespace() || node.is_newline();
-    let before = property.previous_siblings().find(|node| !is_blank(node));
+    let mut before = property.previous_siblings();
+    let before = before.find(|node| !node.is_whitespace() && !node.is_newline());
     let mut after = property.next_siblings().take_while(|node| !node.is_newline());
     before.is_some_and(|node| node.is_comment()) || after.any(|node| node.is_comment())
 }

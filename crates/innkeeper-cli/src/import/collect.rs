@@ -174,9 +174,6 @@ fn insert_unique(
     definition: Value,
     file: &SourceFile,
 ) -> Option<String> {
-    let is_taken = |servers: &Map<String, Value>, name: &str| {
-        servers.keys().any(|other| other.to_lowercase() == name.to_lowercase())
-    };
     let fit = sanitize_name(name);
     if servers.get(&fit) == Some(&definition) && fit == name {
         return Some("imported once: an earlier file has the same definition".to_owned());
@@ -203,6 +200,10 @@ fn insert_unique(
     };
     servers.insert(unique, definition);
     text
+}
+
+fn is_taken(servers: &Map<String, Value>, name: &str) -> bool {
+    servers.keys().any(|other| other.to_lowercase() == name.to_lowercase())
 }
 
 /// Returns a valid server name.

@@ -56,9 +56,10 @@ fn from_keys(document: &Value) -> Option<(SourceHost, ConfigScope)> {
         return Some((SourceHost::Zed, ConfigScope::Zed));
     }
     if let Some(servers) = object.get("mcpServers") {
-        let entries = || servers.as_object().into_iter().flat_map(|servers| servers.values());
-        let has_key = |key: &&str| entries().any(|server| server.get(*key).is_some());
-        return Some(if GEMINI_KEYS.iter().any(has_key) {
+        let mut entries = servers.as_object().into_iter().flat_map(|servers| servers.values());
+        let is_gemini =
+            entries.any(|server| GEMINI_KEYS.iter().any(|key| server.get(*key).is_some()));
+        return Some(if is_gemini {
             (SourceHost::Gemini, ConfigScope::Gemini)
         } else if servers.to_string().contains("${env:") {
             (SourceHost::Cursor, ConfigScope::Cursor)

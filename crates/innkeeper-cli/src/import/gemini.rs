@@ -75,8 +75,8 @@ fn with_braces(text: &str) -> String {
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('$') {
         output.push_str(before);
-        let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        let length = after.find(|c| !is_part(c)).unwrap_or(after.len());
+        let end = after.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        let length = end.unwrap_or(after.len());
         let (name, after_name) = after.split_at(length);
         if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
             output.push('$');

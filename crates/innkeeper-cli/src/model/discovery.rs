@@ -145,8 +145,8 @@ fn find_api_keys(environment: &Environment) -> Vec<ModelSource> {
     let mut sources: Vec<ModelSource> = Vec::new();
     for (variable, provider) in API_KEY_VARIABLES {
         let set = environment.get(variable).is_some_and(|key| !key.trim().is_empty());
-        let is_same_provider = |source: &ModelSource| matches!(source, ModelSource::ApiKey { provider: other, .. } if *other == provider);
-        if set && !sources.iter().any(is_same_provider) {
+        let is_known = sources.iter().any(|source| matches!(source, ModelSource::ApiKey { provider: known, .. } if *known == provider));
+        if set && !is_known {
             sources.push(ModelSource::ApiKey { provider, variable });
         }
     }

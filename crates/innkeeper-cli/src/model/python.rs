@@ -161,8 +161,8 @@ impl Python {
 /// may contain a password.
 fn pip_environment(environment: &Environment) -> Vec<(OsString, OsString)> {
     let mut variables = inherited_environment(environment, "pip");
-    let is_setting = |name: &OsStr| name.as_encoded_bytes().starts_with(b"PIP_");
-    let settings = environment.iter_os().filter(|(name, _)| is_setting(name));
+    let settings = environment.iter_os();
+    let settings = settings.filter(|(name, _)| name.as_encoded_bytes().starts_with(b"PIP_"));
     variables.extend(settings.map(|(name, value)| (name.to_owned(), value.to_owned())));
     variables
 }

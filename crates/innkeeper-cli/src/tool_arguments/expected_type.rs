@@ -208,9 +208,8 @@ fn is_number(json: &str) -> bool {
 
 /// Whether a JSON number has no fraction: `3`, `-0`, `3.00`, but not `3.5` or `3e-1`.
 fn is_integer(json: &str) -> bool {
-    let (digits, fraction) = json.split_once('.').unwrap_or((json, "0"));
-    let plain = |text: &str| !text.contains(['e', 'E']);
-    plain(digits) && plain(fraction) && fraction.bytes().all(|digit| digit == b'0')
+    let (_, fraction) = json.split_once('.').unwrap_or((json, "0"));
+    !json.contains(['e', 'E']) && fraction.bytes().all(|digit| digit == b'0')
 }
 
 /// Whether a JSON number is written as a program prints the number: `7` and `1.5`, but not `1.10`,
@@ -285,10 +284,12 @@ impl ExpectedType {
         if self.types == [JsonType::String] {
             return string();
         }
-        let fits = |json: &&RawValue| self.types.iter().any(|kind| kind.matches_json(json.get()));
         let anything = self.types.is_empty() && self.literals.is_empty();
-        let is_exact = |json: &&RawValue| !is_number(json.get()) || is_canonical(json.get());
-        match json.filter(|json| if anything { is_exact(json) } else { fits(json) }) {
+        let fitting = json.filter(|json| match anything {
+            true => !is_number(json.get()) || is_canonical(json.get()),
+            false => self.types.iter().any(|kind| kind.matches_json(json.get())),
+        });
+        match fitting {
             Some(json) => Some(json.to_owned()),
             None if anything || self.types.contains(&JsonType::String) => string(),
             None => None,

@@ -28,9 +28,9 @@ pub(super) async fn of_prompt(host: &Host, argument: &str) -> Completions {
     let Some((key, typed)) = word.split_once('=') else {
         let prompt = prompt_list(host).into_iter().find(|prompt| prompt.public_name == *name);
         let arguments = prompt.map(|prompt| prompt.arguments).unwrap_or_default();
-        let is_open = |key: &str| !pairs.iter().any(|pair| pair.starts_with(&format!("{key}=")));
-        let open = arguments.into_iter().filter(|(key, _)| is_open(key));
-        return Completions::of_names(word, open.map(|(key, _)| format!("{key}=")));
+        let keys = arguments.into_iter().map(|(key, _)| format!("{key}="));
+        let open = keys.filter(|key| !pairs.iter().any(|pair| pair.starts_with(key)));
+        return Completions::of_names(word, open);
     };
     let typed: String = typed.chars().filter(|c| !matches!(c, '"' | '\'' | '\\')).collect();
     let context = pairs.iter().filter_map(|pair| pair.split_once('='));

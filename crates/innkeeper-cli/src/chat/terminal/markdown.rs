@@ -90,8 +90,9 @@ impl MarkdownText {
             self.forget_lines();
             self.layout = Some((width, theme));
         }
-        let fence = |text: &Self| text.open_fence.clone();
-        while let Some(end) = next_part(&self.source[self.finished_end..], fence(self).as_deref()) {
+        while let Some(end) =
+            next_part(&self.source[self.finished_end..], self.open_fence.as_deref())
+        {
             self.finish(end, width, theme);
         }
         if self.open_end != self.source.len() || self.open.is_empty() {

@@ -217,8 +217,7 @@ impl Screen {
     fn update_panel(&mut self, now: Instant) {
         if self.panel.is_none() {
             let pause = if self.editor.is_empty() { KEY_PAUSE } else { TYPING_PAUSE };
-            let is_typing = |last: Instant| now.saturating_duration_since(last) < pause;
-            if self.last_key.is_some_and(is_typing) {
+            if self.last_key.is_some_and(|last| now.saturating_duration_since(last) < pause) {
                 return;
             }
             self.panel = self.questions.pop_front().map(QuestionPanel::new);

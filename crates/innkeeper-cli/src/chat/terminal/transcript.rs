@@ -75,10 +75,8 @@ impl Transcript {
     /// Adds a line that belongs to no response: a response or reasoning at the end stays at the end,
     /// so that its next part continues the block.
     pub(crate) fn notice_before_response(&mut self, role: Role, text: String) {
-        let is_open = |block: &Block| {
-            matches!(block.content(), BlockContent::Response(_) | BlockContent::Reasoning(_))
-        };
-        if !self.blocks.last().is_some_and(is_open) {
+        let last = self.blocks.last().map(Block::content);
+        if !matches!(last, Some(BlockContent::Response(_) | BlockContent::Reasoning(_))) {
             return self.notice(role, text);
         }
         let at = self.blocks.len() - 1;
@@ -338,8 +336,8 @@ impl Transcript {
     /// Returns the text of the selected block, or of the last response.
     pub(crate) fn copied_text(&self) -> Option<String> {
         let block = self.selected.and_then(|at| self.blocks.get(at)).or_else(|| {
-            let is_response = |block: &&Block| matches!(block.content(), BlockContent::Response(_));
-            self.blocks.iter().rev().find(is_response)
+            let mut blocks = self.blocks.iter().rev();
+            blocks.find(|block| matches!(block.content(), BlockContent::Response(_)))
         })?;
         Some(block.copied_text())
     }

@@ -174,11 +174,12 @@ fn question_differences(
 fn chain_differences(first: &Golden, other: &Golden) -> Result<Vec<Difference>, serde_json::Error> {
     let expected = tool_chain(first)?;
     let actual = tool_chain(other)?;
-    let is_ignored = |path: &str| {
-        is_varying_in_output(&format!("/tool_chain{path}"))
-            || path.rsplit('/').next().is_some_and(|member| ID_MEMBERS.contains(&member))
-    };
-    Ok(differences(&expected, &actual, &is_ignored, MAX_DIFFERENCES))
+    Ok(differences(&expected, &actual, &is_ignored_in_chain, MAX_DIFFERENCES))
+}
+
+fn is_ignored_in_chain(path: &str) -> bool {
+    is_varying_in_output(&format!("/tool_chain{path}"))
+        || path.rsplit('/').next().is_some_and(|member| ID_MEMBERS.contains(&member))
 }
 
 fn tool_chain(golden: &Golden) -> Result<Box<RawValue>, serde_json::Error> {

@@ -48,15 +48,16 @@ pub(super) async fn run(args: &FromTraceArgs, output: &mut Output) -> Result<(),
         convert_file(file, args, &mut written, output).await?;
     }
     if output.is_json() {
-        let list = |pairs: &[(String, String)], member: &str| -> Vec<_> {
-            pairs.iter().map(|(line, value)| json!({"line": line, member: value})).collect()
-        };
-        let goldens: Vec<_> = written
-            .goldens
+        let Written { goldens, failures } = &written;
+        let goldens = goldens
             .iter()
-            .map(|(line, path)| (line.clone(), path.display().to_string()))
-            .collect();
-        let report = json!({"goldens": list(&goldens, "file"), "failures": list(&written.failures, "reason")});
+            .map(|(line, path)| json!({"line": line, "file": path.display().to_string()}));
+        let failures =
+            failures.iter().map(|(line, reason)| json!({"line": line, "reason": reason}));
+        let report = json!({
+            "goldens": goldens.collect::<Vec<_>>(),
+            "failures": failures.collect::<Vec<_>>(),
+        });
         output.print_json(&report)?;
     }
     let good = written.goldens.len();
@@ -159,12 +160,8 @@ fn write_golden(golden: &Golden, dir: &Path) -> Result<PathBuf, CliError> {
 
 /// Returns the name of a test as the name of a file: letters, digits, `_` and `-`.
 fn file_stem(test_name: &str) -> String {
-    let is_allowed =
-        |character: char| character.is_ascii_alphanumeric() || "_-".contains(character);
-    let characters = test_name.chars().map(|character| match character {
-        character if is_allowed(character) => character,
-        _ => '-',
-    });
+    let characters =
+        test_name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' });
     let stem: String = characters.take(MAX_NAME_CHARS).collect();
     match stem.trim_matches('-') {
         "" => "trace".to_owned(),

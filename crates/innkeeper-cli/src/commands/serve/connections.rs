@@ -34,20 +34,12 @@ pub(super) struct ConnectionSettings {
 impl ConnectionSettings {
     pub(super) fn new(environment: &Environment) -> Result<Self, CliError> {
         let defaults = ConnectionOptions::default();
-        let text = |text: &str| Ok::<_, String>(text.to_owned());
-        let or_default = |setting: Option<Setting<String>>, value: String| {
-            setting.unwrap_or_else(|| default(value))
-        };
         Ok(Self {
             enabled: variable(environment, "MCP_ENABLED", parse_bool)?.unwrap_or(default(true)),
-            server_name: or_default(
-                variable(environment, "MCP_SERVER_NAME", text)?,
-                defaults.server_name,
-            ),
-            server_version: or_default(
-                variable(environment, "MCP_SERVER_VERSION", text)?,
-                defaults.server_version,
-            ),
+            server_name: variable(environment, "MCP_SERVER_NAME", String::from_str)?
+                .unwrap_or(default(defaults.server_name)),
+            server_version: variable(environment, "MCP_SERVER_VERSION", String::from_str)?
+                .unwrap_or(default(defaults.server_version)),
             prefix: variable(environment, "MCP_PREFIX", PathPrefix::from_str)?
                 .unwrap_or(default(defaults.prefix)),
             expiry: variable(environment, "MCP_CONNECTION_EXPIRY", parse_seconds)?

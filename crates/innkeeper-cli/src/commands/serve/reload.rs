@@ -237,14 +237,10 @@ impl Reloading {
         cause: Cause,
         output: &mut Output,
     ) -> io::Result<()> {
-        let names = |names: &mut dyn Iterator<Item = &str>| {
-            names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
-        };
-        let arcs = |list: &[Arc<str>]| names(&mut list.iter().map(|name| &**name));
         let changes = [
-            ("added", arcs(&report.added)),
-            ("removed", arcs(&report.removed)),
-            ("changed", names(&mut report.changed.iter().map(|change| &*change.server))),
+            ("added", list_names(&report.added)),
+            ("removed", list_names(&report.removed)),
+            ("changed", list_names(report.changed.iter().map(|change| &change.server))),
         ];
         let changes = changes.iter().filter(|(_, names)| !names.is_empty());
         let changes: Vec<_> = changes.map(|(what, names)| format!("{what} {names}")).collect();
@@ -308,4 +304,9 @@ impl Reloading {
         // The receiver ends with the gateway.
         listeners.send(listener).await.ok();
     }
+}
+
+fn list_names<'n>(names: impl IntoIterator<Item = &'n Arc<str>>) -> String {
+    let names: Vec<_> = names.into_iter().map(|name| format!("`{name}`")).collect();
+    names.join(", ")
 }

@@ -152,8 +152,9 @@ fn parse_address(text: &str) -> Result<SocketAddr, &'static str> {
 fn parse_url(text: &str) -> Result<String, &'static str> {
     let text = text.strip_suffix('/').unwrap_or(text);
     let host = text.strip_prefix("http://").unwrap_or_default();
-    let is_usable = |char: char| char.is_ascii_alphanumeric() || "-._:[]".contains(char);
-    if host.is_empty() || !host.chars().all(is_usable) {
+    let is_usable =
+        !host.is_empty() && host.chars().all(|c| c.is_ascii_alphanumeric() || "-._:[]".contains(c));
+    if !is_usable {
         return Err("the value must be a URL without a path, such as `http://10.0.0.7:9090`");
     }
     Ok(text.to_owned())

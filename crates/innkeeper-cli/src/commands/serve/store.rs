@@ -85,14 +85,14 @@ impl StoreSettings {
     pub(super) fn new(environment: &Environment, store: Option<&str>) -> Result<Self, CliError> {
         let redis_url = variable(environment, "MCP_REDIS_URL", check_redis_url)?
             .unwrap_or_else(|| default(DEFAULT_REDIS_URL.to_owned()));
-        let parse_store = |text: &str| text.parse::<StoreChoice>();
         let store = match store {
             Some(store) => {
-                let value = parse_store(store)
+                let value = store
+                    .parse()
                     .map_err(|problem| CliError::usage(format!("`--store`: {problem}")))?;
                 Setting { value, source: ValueSource::Option("--store") }
             }
-            None => match variable(environment, "MCP_STORE", parse_store)? {
+            None => match variable(environment, "MCP_STORE", StoreChoice::from_str)? {
                 Some(store) => store,
                 None if redis_url.source == ValueSource::Default => default(StoreChoice::Memory),
                 None => Setting {
@@ -108,11 +108,10 @@ impl StoreSettings {
 
     /// Returns the settings with their sources. A password in a URL is not shown.
     pub(super) fn json(&self) -> Map<String, Value> {
-        let timeout = |timeout: &Duration| timeout.as_secs().into();
         [
             ("store", self.store.json(|store| store.describe().into())),
             ("redisUrl", self.redis_url.json(|url| redact_url(url).into())),
-            ("storeTimeout", self.timeout.json(timeout)),
+            ("storeTimeout", self.timeout.json(|timeout| timeout.as_secs().into())),
         ]
         .map(|(key, value)| (key.to_owned(), value))
         .into_iter()

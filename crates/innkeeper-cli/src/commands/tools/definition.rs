@@ -139,12 +139,13 @@ pub(in crate::commands) fn shell_words<S: AsRef<str>>(words: &[S]) -> String {
     quoted.join(" ")
 }
 
+/// Quotes a word; one with a NUL character, which no shell can pass, stays as it is.
+fn quote(text: &str) -> String {
+    shlex::try_quote(text).map_or_else(|_| text.to_owned(), |quoted| quoted.into_owned())
+}
+
 /// Quotes an argument. `=` needs no quotes, because an argument is no assignment.
 fn quote_argument(word: &str) -> String {
-    // A word with a NUL character, which no shell can pass, stays as it is.
-    let quote = |text: &str| {
-        shlex::try_quote(text).map_or_else(|_| text.to_owned(), |quoted| quoted.into_owned())
-    };
     let without_sign = word.replacen('=', "", 1);
     if word.starts_with('=') || quote(&without_sign) != without_sign {
         return quote(word);
@@ -152,15 +153,13 @@ fn quote_argument(word: &str) -> String {
     word.to_owned()
 }
 
+fn is_plain(name: &str) -> bool {
+    !name.is_empty() && !name.contains('=') && !name.ends_with(':') && !name.starts_with(['-', '{'])
+}
+
 /// Returns `KEY=PLACEHOLDER` for each name, or one JSON object if a name cannot be written so.
 fn placeholder_arguments(names: &[&str]) -> Vec<String> {
-    let is_plain = |name: &&str| {
-        !name.is_empty()
-            && !name.contains('=')
-            && !name.ends_with(':')
-            && !name.starts_with(['-', '{'])
-    };
-    if names.iter().all(is_plain) {
+    if names.iter().all(|name| is_plain(name)) {
         return names.iter().map(|name| format!("{name}={}", placeholder(name))).collect();
     }
     let members = names.iter().map(|name| ((*name).to_owned(), Value::from(placeholder(name))));
