@@ -72,11 +72,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let runner = Arc::new(ListedTools(all.collect()));
     let limits = RunLimits { max_iterations: 100, ..RunLimits::default() };
     let searching = AgentSettings { limits, ..AgentSettings::default() };
-    let listing = AgentSettings {
-        tool_search: ToolSearchSettings::disabled(),
-        history_budget: Some(LISTING_BUDGET),
-        ..searching.clone()
-    };
+    let mut listing =
+        AgentSettings { tool_search: ToolSearchSettings::disabled(), ..searching.clone() };
+    listing.requests.history_budget = Some(LISTING_BUDGET);
     let query = benchmark.queries.first().ok_or("no queries")?;
     let (listing, _) = run(&runner, listing, query, &[]).await?;
     let (mut first, mut largest, mut sum) = (0, 0, 0);

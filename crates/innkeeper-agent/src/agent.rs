@@ -10,7 +10,6 @@ mod event;
 mod model_client;
 mod run_driver;
 mod run_result;
-mod settings;
 mod spans;
 mod statistics;
 mod stream;
@@ -40,11 +39,11 @@ use run_driver::RunDriver;
 use spans::ActiveSpan;
 use tool_dispatcher::{ResponseCalls, ToolDispatcher};
 
-pub use crate::executor::{CacheSettings, DEFAULT_PARALLEL_CALLS};
+pub use crate::executor::{CacheSettings, CallSettings, DEFAULT_PARALLEL_CALLS};
+pub use crate::settings::{AgentSettings, RequestSettings, ToolUseSettings};
 pub use compact::{CompactError, CompactedHistory};
 pub use event::AgentEvent;
 pub use run_result::{RunResult, ToolCallRecord};
-pub use settings::AgentSettings;
 pub use statistics::{CALL_ORIGINS, Statistics};
 pub use stream::AgentStream;
 pub use undo::{UNDO_META_KEY, UndoRecord};
@@ -116,7 +115,7 @@ impl Agent {
         settings: AgentSettings,
         timing: Timing,
     ) -> Self {
-        let rate_limit = settings.rate_limit_per_minute;
+        let rate_limit = settings.limits.rate_limit_per_minute;
         let searchable = settings.searchable_runner(runner.clone(), &provider.capabilities());
         Self {
             provider,
@@ -191,7 +190,7 @@ impl Agent {
     }
 
     /// Returns the number of tokens that a request with its response may have: the context window of
-    /// the model, or less if [`AgentSettings::history_budget`] limits the history. `None` if neither is
+    /// the model, or less if [`RequestSettings::history_budget`] limits the history. `None` if neither is
     /// known. The oldest messages are left out of a longer request.
     pub fn context_tokens(&self) -> Option<u32> {
         let window = self.provider.capabilities().context_tokens;
@@ -219,8 +218,8 @@ impl Agent {
     /// Sends a user message and drives the run to the model's last response.
     ///
     /// The run ends in bounded time: each response has a timeout
-    /// ([`AgentSettings::response_timeout`]), each call has the timeout of its [`ToolRunner`], and
-    /// their numbers are limited ([`AgentSettings::limits`]). Only an [`Approver`] has no time limit.
+    /// ([`RunLimits`](crate::run::RunLimits)), each call has the timeout of its [`ToolRunner`], and
+    /// their numbers are limited too. Only an [`Approver`] has no time limit.
     /// Dropping the future cancels pending requests and calls; the conversation then contains an
     /// error result for each interrupted call.
     ///
@@ -359,32 +358,19 @@ impl Agent {
 
     fn run_config(&self, snapshot: &ToolSnapshot) -> RunConfig {
         let settings = &self.settings;
-        let template = settings.template.clone();
+        let template = settings.tool_use.template.clone();
         let capabilities = self.provider.capabilities();
         let (history_budget, context_tokens) =
             settings.history_and_window(capabilities.context_tokens);
         RunConfig {
-            system: settings.system.clone(),
+            settings: settings.clone(),
             tools: snapshot.tools.clone(),
             template: template.unwrap_or_else(|| Template::for_model(self.provider.model())),
-            format: settings.format,
-            tool_calling: settings.tool_calling,
             history_budget,
             context_tokens,
-            plain_tools: false,
             max_tokens: settings.response_tokens(capabilities.context_tokens),
             capabilities,
-            prompt_caching: settings.prompt_caching,
-            temperature: settings.temperature,
-            temperature_reduction: settings.temperature_reduction,
-            max_retries: settings.max_retries,
-            retry_delay: settings.retry_delay,
-            limits: settings.limits.clone(),
-            planning: settings.planning,
-            backtracking: settings.backtracking,
-            conversation_memory: settings.conversation_memory,
-            summarize_history: settings.summarize_history,
-            blocklist: settings.blocklist.clone(),
+            plain_tools: false,
         }
     }
 }

@@ -23,7 +23,7 @@ use futures_util::Stream;
 use innkeeper_toolcall::prompt::{self, Template};
 use innkeeper_toolcall::{Format, ModelFamily, ParserLimits, ParserOptions, ToolCallParser, Tools};
 
-use crate::executor::{CallQueue, Executor, ExecutorSettings, StartRule};
+use crate::executor::{CallQueue, CallSettings, Executor, ExecutorSettings, StartRule};
 use crate::safety::{ApprovalPolicy, Approver, ToolBlocklist};
 use crate::timing::Timing;
 use crate::tools::ToolRunner;
@@ -195,10 +195,12 @@ impl Chat {
         let rules = ExecutorSettings {
             blocklist: settings.blocklist.clone(),
             approval_policy: settings.approval_policy,
-            call_rate_limit_per_minute: settings.call_rate_limit_per_minute,
-            max_parallel_calls: settings.max_parallel_calls,
-            cache: settings.cache.clone(),
-            call_timeout: None,
+            calls: CallSettings {
+                rate_limit_per_minute: settings.call_rate_limit_per_minute,
+                max_parallel: settings.max_parallel_calls,
+                cache: settings.cache.clone(),
+                timeout: None,
+            },
         };
         let executor = Executor::new(runner, rules, timing);
         Ok(Self {

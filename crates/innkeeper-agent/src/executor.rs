@@ -17,6 +17,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use innkeeper_host::Progress;
 use innkeeper_toolcall::{Json, ResolvedCall};
+use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
 use crate::safety::{ApprovalDecision, ApprovalPolicy, ApprovalRequest, Approver};
@@ -43,15 +44,41 @@ const MAX_APPROVALS_PER_CALL: usize = 3;
 pub const MAX_CALLS_PER_RESPONSE: usize = 1024;
 
 /// The rules of an executor.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct ExecutorSettings {
     pub(crate) blocklist: ToolBlocklist,
     pub(crate) approval_policy: ApprovalPolicy,
-    pub(crate) call_rate_limit_per_minute: Option<u32>,
-    pub(crate) max_parallel_calls: usize,
-    pub(crate) cache: Option<CacheSettings>,
-    /// The timeout of each call; `None` for the runner's own limit.
-    pub(crate) call_timeout: Option<Duration>,
+    pub(crate) calls: CallSettings,
+}
+
+/// How calls run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallSettings {
+    /// Maximum number of tool calls in any 60 seconds; further calls are refused. Default: no
+    /// limit.
+    #[serde(rename = "call_rate_limit_per_minute")]
+    pub rate_limit_per_minute: Option<u32>,
+    /// Maximum number of concurrent calls per response. Default: [`DEFAULT_PARALLEL_CALLS`].
+    #[serde(rename = "max_parallel_calls")]
+    pub max_parallel: usize,
+    /// The cache of results for repeated calls of tools that are annotated as read-only or
+    /// idempotent. Default: no cache.
+    pub cache: Option<CacheSettings>,
+    /// The timeout of one tool call, without a response or progress. Default: the limit of the
+    /// [`ToolRunner`]; for a host, the server's `timeout`.
+    #[serde(rename = "call_timeout_ms", with = "crate::millis::option", default)]
+    pub timeout: Option<Duration>,
+}
+
+impl Default for CallSettings {
+    fn default() -> Self {
+        Self {
+            rate_limit_per_minute: None,
+            max_parallel: DEFAULT_PARALLEL_CALLS,
+            cache: None,
+            timeout: None,
+        }
+    }
 }
 
 /// Runs calls under the safety rules. Clones share the rate limit, the cache and the tools.
@@ -79,9 +106,12 @@ impl Executor {
         settings: ExecutorSettings,
         timing: Timing,
     ) -> Self {
-        let rate_limit =
-            settings.call_rate_limit_per_minute.map(|calls| Arc::new(RateLimit::per_minute(calls)));
+        let rate_limit = settings
+            .calls
+            .rate_limit_per_minute
+            .map(|calls| Arc::new(RateLimit::per_minute(calls)));
         let cache = settings
+            .calls
             .cache
             .clone()
             .map(|settings| Arc::new(ResultCache::new(settings, timing.clone())));
@@ -150,7 +180,7 @@ impl Executor {
         check_arguments(snapshot, call)?;
         let acquire = |limit: &Arc<RateLimit>| limit.try_acquire_at(self.timing.now());
         if let Some(Err(after)) = self.rate_limit.as_ref().map(acquire) {
-            let limit = self.settings.call_rate_limit_per_minute.unwrap_or_default();
+            let limit = self.settings.calls.rate_limit_per_minute.unwrap_or_default();
             let seconds = after.as_secs_f64();
             return Err(refuse(format!(
                 "rate limit of {limit} tool calls per minute reached; next call in {seconds:.1} s"
@@ -220,7 +250,7 @@ impl Executor {
         progress: Option<mpsc::Sender<Progress>>,
     ) -> (Result<Arc<ToolOutput>, ToolError>, bool) {
         let call = &queued.call;
-        let options = ToolCallOptions { timeout: self.settings.call_timeout, progress };
+        let options = ToolCallOptions { timeout: self.settings.calls.timeout, progress };
         let running =
             async { execute::execute_call(&*self.runner, queued, options).await.map(Arc::new) };
         match &self.cache {

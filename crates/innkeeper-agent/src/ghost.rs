@@ -21,7 +21,6 @@ use serde_json::Value;
 use crate::agent::{AgentEvent, AgentSettings, CacheSettings};
 use crate::content::Content;
 use crate::provider::LlmProvider;
-use crate::run::RunLimits;
 use crate::safety::{ApprovalPolicy, Approver, ToolBlocklist};
 use crate::server_requests::{ServerRequestHandler, ServerRequestSettings};
 use crate::timing::Timing;
@@ -118,7 +117,7 @@ pub struct GhostConfig {
     /// Decides about calls that need approval, by public names. Without an approver, those calls are
     /// denied.
     pub approver: Option<Arc<dyn Approver>>,
-    /// The cache of results; see [`AgentSettings::cache`]. Default: no cache.
+    /// The cache of results; see [`CallSettings::cache`](crate::agent::CallSettings::cache). Default: no cache.
     pub cache: Option<CacheSettings>,
     /// The OpenTelemetry providers for the spans of the run, its requests and its calls. Default: no
     /// spans.
@@ -196,19 +195,20 @@ impl GhostConfig {
         for name in &mut tool_search.pinned_tools {
             *name = namespace::display_name(&self.namespace, name);
         }
-        AgentSettings {
+        let mut settings = AgentSettings {
             system: self.system_prompt.clone(),
-            limits: RunLimits { max_iterations: self.max_iterations, ..RunLimits::default() },
-            backtracking: self.enable_backtracking,
-            conversation_memory: self.conversation_memory,
             tool_search,
-            planning: self.plan,
             blocklist: self.blocklist.clone(),
             approval_policy: self.approval_policy,
-            cache: self.cache.clone(),
-            call_timeout: Some(self.timeout),
             ..AgentSettings::default()
-        }
+        };
+        settings.limits.max_iterations = self.max_iterations;
+        settings.requests.conversation_memory = self.conversation_memory;
+        settings.tool_use.backtracking = self.enable_backtracking;
+        settings.tool_use.planning = self.plan;
+        settings.calls.cache = self.cache.clone();
+        settings.calls.timeout = Some(self.timeout);
+        settings
     }
 
     /// Reads the configuration of the servers, in which every server is optional and no progress

@@ -21,6 +21,8 @@ pub mod tool_output;
 pub mod tool_search;
 pub mod tools;
 
+mod millis;
+mod settings;
 mod tasks;
 mod timing;
 pub mod transport;

@@ -29,6 +29,7 @@ mod scripted;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::StreamExt as _;
@@ -45,6 +46,9 @@ pub use request::{OutputConstraint, Request, ToolChoice};
 pub use response::{FinishReason, Response, StreamChunk, Usage};
 pub use scripted::ScriptedProvider;
 pub use tool_rejection::ToolRejection;
+
+/// Default timeout of a complete response, the default of the providers' own clients.
+pub const DEFAULT_RESPONSE_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// A language model that answers requests.
 ///
@@ -71,7 +75,7 @@ pub use tool_rejection::ToolRejection;
 #[async_trait]
 pub trait LlmProvider: Send + Sync {
     /// Sends one request and returns the complete response. The agent drops the future after
-    /// [`AgentSettings::response_timeout`](crate::agent::AgentSettings::response_timeout).
+    /// [`RunLimits::response_timeout`](crate::run::RunLimits::response_timeout).
     ///
     /// # Errors
     ///

@@ -49,10 +49,11 @@ use rejected_tools::ToolOmissions;
 use response_parser::{ParsedCall, ParsedResponse, ResponseParser};
 use text_calls::TextCallVerdict;
 
+pub use crate::settings::{RunLimits, ToolCalling};
 pub use circuit_breaker::MAX_CONSECUTIVE_FAILURES;
 #[cfg(test)]
 pub(crate) use compaction::SUMMARY_SYSTEM_PROMPT;
-pub use config::{RunConfig, RunLimits, ToolCalling};
+pub use config::RunConfig;
 pub use effect::{
     CallOrigin, CallStatus, CallWarning, Effect, PendingCall, RunOutcome, StartDecision,
 };
@@ -109,9 +110,10 @@ impl Run {
     /// Creates a run that continues this conversation.
     pub fn new(config: Arc<RunConfig>, conversation: Conversation) -> Self {
         let tool_call_mode = config.initial_tool_call_mode();
-        let retries_remaining = config.limits.retry_budget;
+        let retries_remaining = config.settings.limits.retry_budget;
         let correction = CorrectionState::new(&config);
-        let plan = Plan::new(config.planning && !config.tools.available.is_empty());
+        let plan =
+            Plan::new(config.settings.tool_use.planning && !config.tools.available.is_empty());
         let tools = config.tools.clone();
         let mut run = Self {
             config,
@@ -312,7 +314,12 @@ impl Run {
         let Some(index) = self.calls.open_index(id) else { return Effect::AwaitTools };
         let was_run = matches!(status, CallStatus::Succeeded | CallStatus::Failed);
         self.plan.record(id, status == CallStatus::Succeeded, was_run);
-        self.calls.finish(index, content.into(), status, self.config.backtracking);
+        self.calls.finish(
+            index,
+            content.into(),
+            status,
+            self.config.settings.tool_use.backtracking,
+        );
         if self.calls.is_finished() { self.end_iteration() } else { Effect::AwaitTools }
     }
 
@@ -330,7 +337,9 @@ impl Run {
     /// and a plan may order the calls. After [`StartDecision::Defer`], the caller asks again when
     /// another call has ended.
     pub fn start_decision(&self, id: &str) -> StartDecision {
-        if let Some(reason) = self.calls.start_refusal(id, self.config.backtracking) {
+        if let Some(reason) =
+            self.calls.start_refusal(id, self.config.settings.tool_use.backtracking)
+        {
             return StartDecision::Refuse(reason);
         }
         match self.plan.decide(id) {
@@ -349,7 +358,7 @@ impl Run {
     fn end_iteration(&mut self) -> Effect {
         let has_failed = self.calls.has_failed();
         self.flush_results(INTERRUPTED_MESSAGE);
-        if has_failed && !self.config.backtracking {
+        if has_failed && !self.config.settings.tool_use.backtracking {
             return Effect::Finish(RunOutcome::CallFailed);
         }
         if self.calls.ends_run() {
@@ -383,7 +392,7 @@ impl Run {
                 .map_or_else(|| self.next_iteration(), Effect::Finish);
         }
         let refused_whole = response.finish_reason == FinishReason::Refusal;
-        let too_many = calls.len() > self.config.limits.max_calls;
+        let too_many = calls.len() > self.config.settings.limits.max_calls;
         let mut planned = Vec::new();
         for (index, (parsed, reasoning)) in calls.into_iter().zip(reasoning).enumerate() {
             let ParsedCall { call, origin } = parsed;
@@ -409,7 +418,7 @@ impl Run {
                 Err(reason) => reason,
             };
             self.rejected_calls += 1;
-            let backtracking = self.config.backtracking;
+            let backtracking = self.config.settings.tool_use.backtracking;
             let rejected = self.calls.reject(index, rejection, context, backtracking);
             self.untaken_rejections.push(rejected);
         }
@@ -426,7 +435,7 @@ impl Run {
         if native {
             return;
         }
-        let too_many = parsed.calls.len() > self.config.limits.max_calls;
+        let too_many = parsed.calls.len() > self.config.settings.limits.max_calls;
         for parsed_call in &parsed.calls {
             let Ok(call) = &parsed_call.call else { continue };
             let problem = match self.config.call_problem(call) {
@@ -493,7 +502,7 @@ impl Run {
     }
 
     fn next_iteration(&mut self) -> Effect {
-        if self.stats.iterations >= self.config.limits.max_iterations {
+        if self.stats.iterations >= self.config.settings.limits.max_iterations {
             // Without a response there is nothing to answer with.
             return match self.stats.iterations {
                 0 => Effect::Finish(RunOutcome::IterationLimit),

@@ -8,6 +8,8 @@ mod results;
 mod search;
 mod searchable_tools;
 
+use serde::{Deserialize, Serialize};
+
 pub use innkeeper_toolcall::search_tools::{
     DEFAULT_SEARCH_LIMIT, MAX_DESCRIBED_TOOLS, MAX_SEARCH_LIMIT,
 };
@@ -21,7 +23,7 @@ pub const MIN_SEARCHED_TOOLS: usize = 20;
 pub const DEFAULT_LISTING_SHARE: f64 = 0.1;
 
 /// When an agent offers a search for tools, and which tools it offers beside the search.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolSearchSettings {
     /// The share of the context window that the definitions of all tools may take, from 0 to 1. If
     /// they take more, and if there are at least [`MIN_SEARCHED_TOOLS`], the model gets the search.

@@ -246,7 +246,7 @@ pub type RefreshFuture<'r> = Pin<Box<dyn Future<Output = ()> + Send + 'r>>;
 
 /// Lists tools and runs them.
 ///
-/// An agent with [`call_timeout`](crate::agent::AgentSettings::call_timeout) passes this limit with
+/// An agent with [`timeout`](crate::agent::CallSettings::timeout) passes this limit with
 /// each call; otherwise the runner limits the time of each call. A panic of a call becomes
 /// [`ToolError::Panicked`].
 pub trait ToolRunner: Send + Sync + 'static {

@@ -23,10 +23,11 @@ mod response_stream;
 #[cfg(test)]
 mod tests;
 
+pub use crate::provider::DEFAULT_RESPONSE_TIMEOUT;
 pub(crate) use client::{
     ChunkStream, HttpClient, HttpError, HttpErrorSource, IncomingResponse, OutgoingRequest,
 };
-pub use endpoint::{DEFAULT_RESPONSE_TIMEOUT, Endpoint};
+pub use endpoint::Endpoint;
 pub use model_rules::{ModelRule, PromptCondition, choose_model};
 pub use provider::HttpProvider;
 pub use provider_id::{ModelLookupError, ModelSelector, ProviderId, get_llm_client};

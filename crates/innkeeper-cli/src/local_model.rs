@@ -69,11 +69,10 @@ pub(crate) fn find_installed(environment: &Environment) -> Result<InstalledModel
 }
 
 /// Limits the settings to the context of the model.
-pub(crate) fn limit_settings(settings: AgentSettings) -> AgentSettings {
-    AgentSettings {
-        history_budget: Some(HistoryBudget { max_tokens: MAX_HISTORY_TOKENS }),
-        max_tokens: MAX_RESPONSE_TOKENS,
-        temperature: Some(0.0),
-        ..settings
-    }
+pub(crate) fn limit_settings(mut settings: AgentSettings) -> AgentSettings {
+    let requests = &mut settings.requests;
+    requests.history_budget = Some(HistoryBudget { max_tokens: MAX_HISTORY_TOKENS });
+    requests.max_tokens = MAX_RESPONSE_TOKENS;
+    requests.temperature = Some(0.0);
+    settings
 }

@@ -81,14 +81,14 @@ async fn replay_turns(
         ..ModelSelector::default()
     };
     let client = get_llm_client(&selector, &Environment::from_process())?;
-    let settings = AgentSettings {
+    let mut settings = AgentSettings {
         limits: RunLimits { max_iterations: 1000, ..RunLimits::default() },
-        history_budget: Some(HISTORY_BUDGET),
         tool_search: ToolSearchSettings::disabled(),
-        // The golden calls depend on their order.
-        max_parallel_calls: 1,
         ..AgentSettings::default()
     };
+    settings.requests.history_budget = Some(HISTORY_BUDGET);
+    // The golden calls depend on their order.
+    settings.calls.max_parallel = 1;
     let agent = Agent::new(Arc::new(client), Arc::new(host.clone()), settings);
     for (at, turn) in task.turns.iter().enumerate() {
         if let Some(difference) = replay_turn(&agent, at, turn, mode).await {

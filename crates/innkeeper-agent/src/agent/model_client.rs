@@ -52,7 +52,7 @@ impl ModelClient<'_> {
     ) -> Result<Response, LlmError> {
         self.acquire_rate_limit().await?;
         let request = Request { iteration: run.stats().iterations, ..request };
-        let limit = self.settings.response_timeout;
+        let limit = self.settings.limits.response_timeout;
         let response = async {
             if self.streaming {
                 self.stream_response(request, run, sink).await
@@ -79,10 +79,10 @@ impl ModelClient<'_> {
     async fn acquire_rate_limit(&self) -> Result<(), LlmError> {
         let Some(rate) = self.rate_limit else { return Ok(()) };
         while let Err(after) = rate.try_acquire_at(self.timing.now()) {
-            if !self.settings.wait_for_rate_limit || !rate.allows_any() {
+            if !self.settings.limits.wait_for_rate_limit || !rate.allows_any() {
                 let message = format!(
                     "rate limit of {} requests per minute reached; next request in {:.1} s",
-                    self.settings.rate_limit_per_minute.unwrap_or_default(),
+                    self.settings.limits.rate_limit_per_minute.unwrap_or_default(),
                     after.as_secs_f64()
                 );
                 let kind = LlmErrorKind::LocalRateLimit { after };

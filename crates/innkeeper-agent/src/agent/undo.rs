@@ -38,7 +38,7 @@ impl UndoRecord {
 
 impl Agent {
     /// Undoes the successful calls of a run, last call first, each with the tool that
-    /// [`AgentSettings::undo_tools`](super::AgentSettings::undo_tools) or the definition of its tool
+    /// [`ToolUseSettings::undo_tools`](super::ToolUseSettings::undo_tools) or the definition of its tool
     /// names ([`UNDO_META_KEY`]). Calls without such a tool and cached results stay as they are. An
     /// attempt that fails does not stop the others; the conversation does not change.
     ///
@@ -51,7 +51,8 @@ impl Agent {
         let snapshot = executor.tool_snapshot();
         let mut undone = Vec::new();
         for record in result.tool_calls.iter().rev().filter(|it| it.success && !it.cached) {
-            let Some(call) = undo_call(&self.settings.undo_tools, &snapshot, record) else {
+            let Some(call) = undo_call(&self.settings.tool_use.undo_tools, &snapshot, record)
+            else {
                 continue;
             };
             if let Some(execution) = run_call(executor.clone(), &snapshot, call).await {

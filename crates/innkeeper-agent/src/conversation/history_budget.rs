@@ -1,5 +1,7 @@
 //! Estimates the tokens of messages, and the budget for the messages of a request.
 
+use serde::{Deserialize, Serialize};
+
 use super::message::{Message, PartContent};
 use crate::content::{Content, ContentSupport, MediaKind};
 
@@ -17,8 +19,9 @@ const BYTES_PER_AUDIO_TOKEN: usize = 125;
 const MESSAGE_OVERHEAD_TOKENS: usize = 4;
 
 /// The token budget of a request. The oldest messages are left out of a request that exceeds the
-/// budget; see [`AgentSettings::summarize_history`](crate::agent::AgentSettings::summarize_history).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// budget; see [`RequestSettings::summarize_history`](crate::agent::RequestSettings::summarize_history).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct HistoryBudget {
     /// Maximum number of estimated tokens of the system prompt, the tools and all messages, without
     /// the response.

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use innkeeper_toolcall::Json;
+use serde::{Deserialize, Serialize};
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
@@ -13,9 +14,11 @@ use crate::tools::{ToolAnnotations, ToolError, ToolOutput};
 
 /// Limits of the result cache. Results of more than 256 KiB are not cached. A change of the tool list
 /// clears the cache.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct CacheSettings {
     /// The lifetime of a cached result. Default: 5 minutes.
+    #[serde(rename = "ttl_ms", with = "crate::millis")]
     pub ttl: Duration,
     /// Maximum number of cached results. Default: 128.
     pub max_entries: usize,

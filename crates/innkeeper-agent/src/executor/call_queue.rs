@@ -164,7 +164,7 @@ impl CallQueue {
     /// Returns the next approved call if a permit is free. The caller passes the call to
     /// [`Self::start`] or [`Self::refuse`].
     pub(crate) fn take_ready(&mut self) -> Option<QueuedCall> {
-        let permits = self.executor.settings.max_parallel_calls.max(1);
+        let permits = self.executor.settings.calls.max_parallel.max(1);
         let must_wait = self.start_rule == StartRule::AfterAllDecisions && self.is_deciding();
         // A call that is not reported yet keeps its permit, so that the caller counts its result.
         if must_wait || self.running.len() + self.ended.len() >= permits {

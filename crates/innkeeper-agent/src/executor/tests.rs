@@ -41,15 +41,8 @@ impl ToolRunner for SlowTool {
     }
 }
 
-fn settings() -> ExecutorSettings {
-    ExecutorSettings {
-        blocklist: ToolBlocklist::default(),
-        approval_policy: ApprovalPolicy::AllowAll,
-        call_rate_limit_per_minute: None,
-        max_parallel_calls: DEFAULT_PARALLEL_CALLS,
-        cache: None,
-        call_timeout: None,
-    }
+fn settings_with(calls: CallSettings) -> ExecutorSettings {
+    ExecutorSettings { calls, ..ExecutorSettings::default() }
 }
 
 fn executor(runner: Arc<dyn ToolRunner>, settings: ExecutorSettings) -> Executor {
@@ -88,12 +81,12 @@ async fn run_all(
 
 #[tokio::test(start_paused = true)]
 async fn at_most_the_configured_number_of_calls_runs_at_once() {
-    for (max_parallel_calls, seconds) in [(0, 5), (1, 5), (2, 3), (DEFAULT_PARALLEL_CALLS, 2)] {
-        let settings = ExecutorSettings { max_parallel_calls, ..settings() };
+    for (max_parallel, seconds) in [(0, 5), (1, 5), (2, 3), (DEFAULT_PARALLEL_CALLS, 2)] {
+        let settings = settings_with(CallSettings { max_parallel, ..CallSettings::default() });
         let executor = executor(Arc::new(SlowTool::default()), settings);
         let start = Instant::now();
         assert_eq!(run_all(&executor, (0..5).map(call)).await.len(), 5);
-        assert_eq!(start.elapsed(), Duration::from_secs(seconds), "{max_parallel_calls}");
+        assert_eq!(start.elapsed(), Duration::from_secs(seconds), "{max_parallel}");
     }
 }
 
@@ -101,7 +94,10 @@ async fn at_most_the_configured_number_of_calls_runs_at_once() {
 async fn the_cache_serves_equal_calls_only_if_it_is_enabled() {
     for (cache, runs) in [(None, 2), (Some(CacheSettings::default()), 1)] {
         let tool = Arc::new(SlowTool::default());
-        let executor = executor(tool.clone(), ExecutorSettings { cache, ..settings() });
+        let executor = executor(
+            tool.clone(),
+            settings_with(CallSettings { cache, ..CallSettings::default() }),
+        );
         assert!(!run_all(&executor, [call(1)]).await[0].cached);
         assert_eq!(run_all(&executor, [call(1)]).await[0].cached, runs == 1);
         assert_eq!(tool.0.load(Ordering::Relaxed), runs);
@@ -110,7 +106,8 @@ async fn the_cache_serves_equal_calls_only_if_it_is_enabled() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_over_the_rate_limit_is_refused_until_a_minute_has_passed() {
-    let settings = ExecutorSettings { call_rate_limit_per_minute: Some(1), ..settings() };
+    let settings =
+        settings_with(CallSettings { rate_limit_per_minute: Some(1), ..CallSettings::default() });
     let executor = executor(Arc::new(SlowTool::default()), settings);
     let executions = run_all(&executor, [call(1), call(2)]).await;
     let refusals: Vec<_> =
@@ -153,7 +150,8 @@ impl ToolRunner for WritingTool {
 #[tokio::test(start_paused = true)]
 async fn a_panic_of_the_approver_denies_the_call() {
     let tool = Arc::new(WritingTool(SlowTool::default()));
-    let settings = ExecutorSettings { approval_policy: ApprovalPolicy::Ask, ..settings() };
+    let settings =
+        ExecutorSettings { approval_policy: ApprovalPolicy::Ask, ..ExecutorSettings::default() };
     let mut executor = executor(tool.clone(), settings);
     executor.set_approver(Arc::new(PanickingApprover));
     let executions = run_all(&executor, [call(1)]).await;
@@ -164,8 +162,10 @@ async fn a_panic_of_the_approver_denies_the_call() {
 
 #[tokio::test(start_paused = true)]
 async fn a_blocked_tool_is_known_and_not_offered() {
-    let settings =
-        ExecutorSettings { blocklist: ToolBlocklist::new(["read"]).unwrap(), ..settings() };
+    let settings = ExecutorSettings {
+        blocklist: ToolBlocklist::new(["read"]).unwrap(),
+        ..ExecutorSettings::default()
+    };
     let executor = executor(Arc::new(SlowTool::default()), settings);
     let snapshot = executor.tool_snapshot();
     assert!(snapshot.tools.available.is_empty() && snapshot.tools.known.get("read").is_some());
@@ -181,8 +181,11 @@ async fn durations_rate_limit_and_cache_follow_the_clock_of_the_executor() {
     let base = Instant::now();
     let now = Arc::new(move || base + base.elapsed() * 60);
     let cache = CacheSettings { ttl: Duration::from_secs(90), max_entries: 2 };
-    let settings =
-        ExecutorSettings { call_rate_limit_per_minute: Some(1), cache: Some(cache), ..settings() };
+    let settings = settings_with(CallSettings {
+        rate_limit_per_minute: Some(1),
+        cache: Some(cache),
+        ..CallSettings::default()
+    });
     let tool = Arc::new(SlowTool::default());
     let executor = Executor::new(tool.clone(), settings, Timing { now, ..Timing::default() });
     let first = run_all(&executor, [call(1)]).await;
@@ -198,7 +201,7 @@ async fn durations_rate_limit_and_cache_follow_the_clock_of_the_executor() {
 #[tokio::test(start_paused = true)]
 async fn an_invalid_number_fails_its_call_and_does_not_reach_the_runner() {
     let tool = Arc::new(SlowTool::default());
-    let executor = executor(tool.clone(), settings());
+    let executor = executor(tool.clone(), ExecutorSettings::default());
     let arguments = Json::Object(vec![("at".to_owned(), Json::Number("1x".to_owned()))]);
     let executions = run_all(&executor, [ResolvedCall { arguments, ..call(1) }]).await;
     assert!(executions[0].outcome.is_err(), "{executions:?}");
@@ -207,6 +210,7 @@ async fn an_invalid_number_fails_its_call_and_does_not_reach_the_runner() {
 
 #[test]
 fn the_debug_text_of_an_executor_has_its_settings() {
-    let text = format!("{:?}", executor(Arc::new(SlowTool::default()), settings()));
+    let text =
+        format!("{:?}", executor(Arc::new(SlowTool::default()), ExecutorSettings::default()));
     assert!(text.starts_with("Executor { settings: ExecutorSettings {"), "{text}");
 }

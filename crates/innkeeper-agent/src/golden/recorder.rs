@@ -20,11 +20,12 @@ use super::failure::http_failure;
 use super::model::RecordingClient;
 use super::record_error::{RecordError, unfinished};
 use super::replay::{Replay, replay};
-use super::settings::{SettingsRecord, millis};
+use super::settings::SettingsRecord;
 use super::tool_records::{tool_record, unavailable_record};
 use super::tools::RecordingTools;
 use crate::agent::{Agent, AgentSettings};
 use crate::ghost::{AgentParts, GhostResult, NamespacedAgent, RunSeams};
+use crate::millis::to_millis;
 use crate::provider::{LlmProvider, ProviderApi};
 use crate::run_json::TokenUsage;
 use crate::safety::Approver;
@@ -377,7 +378,7 @@ impl GoldenRecorder {
     }
 
     fn elapsed_ms(&self) -> u64 {
-        millis(self.timing.elapsed(self.started_at))
+        to_millis(self.timing.elapsed(self.started_at))
     }
 
     fn lock(&self) -> MutexGuard<'_, Record> {

@@ -227,7 +227,7 @@ fn endpoint(input: &Input) -> Result<Endpoint, ModelLookupError> {
 
 fn settings(input: &Input) -> Result<AgentSettings, ReplayError> {
     let record: SettingsRecord = serde_json::from_str(input.settings.get())?;
-    Ok(record.to_settings(&input.system_prompt)?)
+    Ok(record.into_settings(&input.system_prompt)?)
 }
 
 fn description(golden: &Golden, settings: AgentSettings) -> RunDescription {

@@ -192,8 +192,8 @@ async fn failures_replay_as_they_were_and_take_no_time() {
         lost().into(),
         answer("It is broken.").into(),
     ];
-    let settings =
-        AgentSettings { response_timeout: Duration::from_secs(300), ..AgentSettings::default() };
+    let mut settings = AgentSettings::default();
+    settings.limits.response_timeout = Duration::from_secs(300);
     let (live, golden) = record(replies, settings).await;
     let golden = golden.unwrap();
     let replayed = replay(&golden).await.unwrap();
@@ -317,7 +317,8 @@ async fn a_call_without_a_recording_and_an_unused_answer_end_the_replay() {
 
 /// Returns the golden of a chat of two messages.
 async fn recorded_chat(replies: Vec<InMemoryReply>) -> Golden {
-    let settings = AgentSettings { max_retries: 0, ..AgentSettings::default() };
+    let mut settings = AgentSettings::default();
+    settings.limits.max_retries = 0;
     record_messages(&["Look.", "And now?"], replies, settings).await.1.unwrap()
 }
 

@@ -125,7 +125,7 @@ impl Compaction {
             }
         }
         let omitted = conversation.omitted_history();
-        let cut = (config.conversation_memory && self.request_tokens > budget)
+        let cut = (config.settings.requests.conversation_memory && self.request_tokens > budget)
             .then(|| {
                 let max_tokens = (budget / 2).saturating_sub(fixed_tokens);
                 let view = self.view(config, conversation);
@@ -136,7 +136,7 @@ impl Compaction {
             self.summaries_before_request = 0;
             return CompactionStep::Send;
         };
-        let summarizes = config.summarize_history
+        let summarizes = config.settings.requests.summarize_history
             && !self.has_failed
             && self.summaries_before_request < MAX_SUMMARIES_PER_REQUEST;
         if !summarizes {
@@ -262,7 +262,8 @@ impl Compaction {
     ) -> bool {
         let omitted = conversation.omitted_history().messages;
         let messages = conversation.messages();
-        let can_cut = config.conversation_memory && cuts(messages, omitted).next().is_some();
+        let can_cut = config.settings.requests.conversation_memory
+            && cuts(messages, omitted).next().is_some();
         let can_shorten = result_limits::can_shorten(messages, config.capabilities.content);
         if self.learned_budget.is_some() || !can_cut && !can_shorten {
             return false;

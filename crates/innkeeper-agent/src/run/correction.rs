@@ -45,7 +45,7 @@ impl CorrectionState {
     /// Whether the model may be asked what a call in its text means: once, because an answer that it
     /// repeats is its answer.
     pub(super) fn can_ask_about_text(&self, config: &RunConfig) -> bool {
-        !self.asked_about_text && self.attempts.len() < config.max_retries as usize
+        !self.asked_about_text && self.attempts.len() < config.settings.limits.max_retries as usize
     }
 
     /// Records a failed attempt. A model that repeats a problem will repeat it again, so two equal
@@ -58,11 +58,15 @@ impl CorrectionState {
     ) -> RetryDecision {
         let same = self.attempts.last() == Some(&problem);
         self.attempts.push(problem);
-        if same || self.attempts.len() > config.max_retries as usize {
+        if same || self.attempts.len() > config.settings.limits.max_retries as usize {
             let free = !self.constrained && config.can_constrain();
             return if free { RetryDecision::Constrain } else { RetryDecision::GiveUp };
         }
-        RetryDecision::Retry(backoff(config.retry_delay, self.attempts.len() as u32 - 1, chance))
+        RetryDecision::Retry(backoff(
+            config.settings.limits.retry_delay,
+            self.attempts.len() as u32 - 1,
+            chance,
+        ))
     }
 
     /// Returns the temperature of the next attempt, which is lower after failed attempts: those in
@@ -72,8 +76,9 @@ impl CorrectionState {
         let attempts = self.attempts.len() + usize::from(rejected_calls > 0);
         let lowered =
             (attempts > 0 && config.capabilities.temperature).then_some(ASSUMED_TEMPERATURE);
-        let start = config.temperature.or(lowered)?;
-        let cooler = (start - config.temperature_reduction * attempts as f64).max(0.0);
+        let start = config.settings.requests.temperature.or(lowered)?;
+        let cooler =
+            (start - config.settings.requests.temperature_reduction * attempts as f64).max(0.0);
         // Rounding: 0.7 minus 0.3 is 0.4, not 0.3999999999999999.
         Some((cooler * 1e6).round() / 1e6)
     }

@@ -141,7 +141,7 @@ pub enum RunOutcome {
     IterationLimit,
     /// The application interrupted the run.
     Interrupted,
-    /// A call failed, and [`RunConfig::backtracking`](super::RunConfig::backtracking) is off.
+    /// A call failed, and [`ToolUseSettings::backtracking`](crate::agent::ToolUseSettings::backtracking) is off.
     CallFailed,
     /// The model repeated a call that was refused because its result did not change.
     LoopDetected,

@@ -73,7 +73,7 @@ impl Run {
         let text = text_without_reasoning(response);
         match self.plan.parse(&text) {
             Ok(()) => {
-                let repeats_plan = !self.config.conversation_memory;
+                let repeats_plan = !self.config.settings.requests.conversation_memory;
                 let start = plan::start_message(&self.conversation, repeats_plan.then_some(&*text));
                 // No call is pending before the first iteration's response.
                 if self.conversation.push_assistant(AssistantMessage::from_text(text)).is_ok() {

@@ -43,9 +43,9 @@ pub(super) fn build_request(
     attempts: &[FailedAttempt],
 ) -> Result<BuiltRequest, TemplateError> {
     let (system, tools) = match mode {
-        ToolCallMode::Native => (config.system.clone(), config.tools.available.clone()),
+        ToolCallMode::Native => (config.settings.system.clone(), config.tools.available.clone()),
         ToolCallMode::Prompt => (
-            config.template.system_prompt(&config.system, &config.tools.available)?,
+            config.template.system_prompt(&config.settings.system, &config.tools.available)?,
             Arc::default(),
         ),
     };
@@ -68,7 +68,7 @@ pub(super) fn build_request(
         plain_tools: config.plain_tools,
         max_tokens: Some(config.max_tokens),
         context_tokens: config.context_tokens,
-        prompt_caching: config.prompt_caching,
+        prompt_caching: config.settings.requests.prompt_caching,
         ..Request::default()
     };
     Ok(BuiltRequest { request, fixed_tokens, visible_results })
@@ -76,7 +76,7 @@ pub(super) fn build_request(
 
 /// Returns the messages that a request may contain.
 fn messages_of_request(config: &RunConfig, conversation: &Conversation) -> Vec<Message> {
-    match config.conversation_memory {
+    match config.settings.requests.conversation_memory {
         true => visible_messages(conversation.messages(), conversation.omitted_history()),
         false => latest_iteration(conversation.messages()),
     }
@@ -92,7 +92,7 @@ pub(super) fn build_text_request(
     messages.iter_mut().for_each(|message| *message = to_text_message(config, message));
     messages.push(Message::User(instructions.into()));
     Request {
-        system: config.system.clone(),
+        system: config.settings.system.clone(),
         messages: merge_user_messages(messages),
         max_tokens: Some(config.max_tokens),
         context_tokens: config.context_tokens,

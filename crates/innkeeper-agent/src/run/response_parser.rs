@@ -84,7 +84,7 @@ pub(super) struct ResponseParser {
 impl ResponseParser {
     pub(super) fn new(config: &RunConfig, constrained: bool) -> Self {
         // Constrained output is plain JSON, whatever the model's own call format is.
-        let format = if constrained { Format::Detect } else { config.format };
+        let format = if constrained { Format::Detect } else { config.settings.tool_use.format };
         let options = ParserOptions { format, ..ParserOptions::default() };
         let tools = &config.tools.known;
         Self {
@@ -94,7 +94,7 @@ impl ResponseParser {
                 spans: Vec::new(),
                 reasoning_calls: Vec::new(),
                 has_tools: !tools.is_empty(),
-                blocklist: config.blocklist.clone(),
+                blocklist: config.settings.blocklist.clone(),
             },
             has_native_call: false,
             has_text: false,
@@ -243,7 +243,11 @@ fn calls_in_reasoning(response: &Response, config: &RunConfig) -> Vec<ResolvedCa
         return Vec::new();
     }
     let prompt = Some("<think>".to_owned());
-    let options = ParserOptions { format: config.format, prompt, ..ParserOptions::default() };
+    let options = ParserOptions {
+        format: config.settings.tool_use.format,
+        prompt,
+        ..ParserOptions::default()
+    };
     let mut parser = ToolCallParser::new(config.tools.known.clone(), &options);
     let mut found = Vec::new();
     let mut length = 0;

@@ -1,41 +1,42 @@
 //! A run owns its conversation and returns it in a valid state.
 
 use innkeeper_toolcall::prompt::Template;
-use innkeeper_toolcall::{Format, Tool, Tools};
+use innkeeper_toolcall::{Tool, Tools};
 use serde_json::json;
 
 use super::*;
 use crate::content::{ContentBlock, ContentSupport, MediaContent};
 use crate::conversation::HistoryBudget;
 use crate::provider::{Capabilities, LlmError, LlmErrorKind, Usage};
-use crate::safety::ToolBlocklist;
+use crate::settings::AgentSettings;
 use crate::tools::UnavailableTool;
 
 pub(super) fn config() -> RunConfig {
     let schema = json!({"type": "object", "properties": {"path": {"type": "string"}}});
     let tools: Tools = [Tool::new("fs.read", "Reads a file.", schema)].into_iter().collect();
+    let mut settings = AgentSettings::default();
+    settings.tool_use.tool_calling = ToolCalling::Native;
     RunConfig {
-        system: String::new(),
+        settings: Arc::new(settings),
         tools: OfferedTools::new(tools, |_| false),
         template: Template::for_model("any"),
-        format: Format::Detect,
-        tool_calling: ToolCalling::Native,
         capabilities: Capabilities::default(),
         history_budget: HistoryBudget::default(),
         context_tokens: None,
         max_tokens: 100,
         plain_tools: false,
-        prompt_caching: false,
-        temperature: None,
-        temperature_reduction: 0.1,
-        max_retries: 3,
-        retry_delay: Duration::from_secs(1),
-        limits: RunLimits::default(),
-        planning: false,
-        backtracking: true,
-        conversation_memory: true,
-        summarize_history: true,
-        blocklist: ToolBlocklist::default(),
+    }
+}
+
+impl RunConfig {
+    /// Returns the configuration with other settings.
+    pub(super) fn with(mut self, change: impl FnOnce(&mut AgentSettings)) -> Self {
+        change(Arc::make_mut(&mut self.settings));
+        self
+    }
+
+    fn with_tool_calling(self, tool_calling: ToolCalling) -> Self {
+        self.with(|settings| settings.tool_use.tool_calling = tool_calling)
     }
 }
 
@@ -45,9 +46,8 @@ fn config_of_dropping_server() -> RunConfig {
         [Tool::new("fs.read", "Reads a file. ".repeat(100), json!({}))].into_iter().collect();
     let capabilities =
         Capabilities { native_tools: true, may_drop_tools: true, ..Capabilities::default() };
-    let tool_calling = ToolCalling::Auto;
     let tools = OfferedTools::new(tools, |_| false);
-    RunConfig { tools, capabilities, tool_calling, ..config() }
+    RunConfig { tools, capabilities, ..config() }.with_tool_calling(ToolCalling::Auto)
 }
 
 fn response_with_prompt_tokens(prompt_tokens: u64) -> Response {
@@ -114,11 +114,8 @@ fn image() -> ContentBlock {
 /// Runs a call in prompt mode whose result has an image, after a question with an image, and
 /// returns the messages of the second request.
 fn messages_in_prompt_mode(content: ContentSupport) -> Vec<Message> {
-    let config = RunConfig {
-        tool_calling: ToolCalling::Prompt,
-        capabilities: Capabilities { content, ..Capabilities::default() },
-        ..config()
-    };
+    let capabilities = Capabilities { content, ..Capabilities::default() };
+    let config = RunConfig { capabilities, ..config() }.with_tool_calling(ToolCalling::Prompt);
     let mut run = Run::new(Arc::new(config), Conversation::new());
     run.start(vec!["Like this?".into(), image()]).unwrap();
     let reply = Response::from_text(r#"{"tool": "fs.read", "params": {"path": "a"}}"#);
@@ -154,7 +151,7 @@ fn in_prompt_mode_a_model_without_images_gets_the_line_of_a_result_only() {
 
 #[test]
 fn a_correction_follows_a_question_with_an_image_in_one_message() {
-    let config = RunConfig { tool_calling: ToolCalling::Prompt, ..config() };
+    let config = config().with_tool_calling(ToolCalling::Prompt);
     let mut run = Run::new(Arc::new(config), Conversation::new());
     run.start(vec!["Like this?".into(), image()]).unwrap();
     let reply = Response::from_text(r#"{"tool": "fs.read", "params": {"path": 1, "x": ]}}"#);
@@ -219,11 +216,7 @@ fn an_answer_without_a_call_is_final_where_the_tools_may_have_been_read() {
             RunConfig { capabilities: certain, ..config() },
             response(1),
         ),
-        (
-            "native calls only",
-            RunConfig { tool_calling: ToolCalling::Native, ..config() },
-            response(1),
-        ),
+        ("native calls only", config().with_tool_calling(ToolCalling::Native), response(1)),
     ];
     for (case, config, response) in cases {
         let mut run = started(config);
@@ -261,7 +254,7 @@ fn a_correction_example_has_the_attempts_of_its_own_call_only() {
         Response::from_text(format!(r#"{{"tool": "fs.read", "params": {{"{name}": ]}}}}"#))
     };
     let valid = Response::from_text(r#"{"tool": "fs.read", "params": {"path": "b"}}"#);
-    let mut run = started(RunConfig { tool_calling: ToolCalling::Auto, ..config() });
+    let mut run = started(config().with_tool_calling(ToolCalling::Auto));
     assert!(matches!(run.on_response(&malformed("first"), 0.0), Effect::Sleep(_)));
     assert!(matches!(run.on_delay(), Effect::SendRequest(_)));
     let native = Response::from_tool_calls([("fs.read", r#"{"path": "a"}"#)]);

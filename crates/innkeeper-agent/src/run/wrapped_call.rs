@@ -51,7 +51,8 @@ struct FoundCall {
 
 impl FoundCall {
     fn find(text: &str, config: &RunConfig) -> Self {
-        let options = ParserOptions { format: config.format, ..ParserOptions::default() };
+        let options =
+            ParserOptions { format: config.settings.tool_use.format, ..ParserOptions::default() };
         let mut parser = ToolCallParser::new(config.tools.known.clone(), &options);
         let mut found = Self::default();
         let mut look = |event: ParseEvent<'_>| match event {

@@ -1,12 +1,14 @@
 //! Approval of tool calls before they run.
 
 use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::tools::ToolAnnotations;
 
 /// The policy that decides which calls need approval.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ApprovalPolicy {
     /// No call needs approval.
     #[default]

@@ -6,10 +6,7 @@ use std::time::Duration;
 use innkeeper_host::Environment;
 use innkeeper_host::config::Secret;
 
-use crate::provider::{Capabilities, ProviderApi};
-
-/// Default timeout of a complete response, the default of the providers' own clients.
-pub const DEFAULT_RESPONSE_TIMEOUT: Duration = Duration::from_secs(600);
+use crate::provider::{Capabilities, DEFAULT_RESPONSE_TIMEOUT, ProviderApi};
 
 /// The address, API and model of a provider.
 #[derive(Clone)]

@@ -107,7 +107,9 @@ fn native_harness(replies: impl IntoIterator<Item = ModelReply>) -> AgentHarness
 fn prompted_harness(replies: impl IntoIterator<Item = &'static str>) -> AgentHarness {
     let model = ScriptedProvider::new(replies.into_iter().map(text_reply))
         .with_capabilities(text_only_capabilities());
-    harness(model, AgentSettings { temperature: Some(0.7), ..AgentSettings::default() })
+    let mut settings = AgentSettings::default();
+    settings.requests.temperature = Some(0.7);
+    harness(model, settings)
 }
 
 fn text_only_capabilities() -> Capabilities {

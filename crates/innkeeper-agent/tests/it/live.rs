@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use innkeeper_agent::agent::{Agent, AgentSettings, RunResult};
 use innkeeper_agent::provider::ProviderApi;
-use innkeeper_agent::run::{RunLimits, ToolCalling};
+use innkeeper_agent::run::ToolCalling;
 use innkeeper_agent::tools::ToolRunner;
 use innkeeper_agent::transport::{Endpoint, HttpProvider};
 use innkeeper_testkit::LlamaServer;
@@ -57,16 +57,15 @@ async fn connect_model(api: ProviderApi, origin: &str) -> HttpProvider {
 
 /// Settings that make responses reproducible and short.
 fn test_settings(tool_calling: ToolCalling) -> AgentSettings {
-    AgentSettings {
-        system: "You are a helpful assistant.".to_owned(),
-        tool_calling,
-        temperature: Some(0.0),
-        max_tokens: if tool_calling == ToolCalling::Constrained { 256 } else { 64 },
-        retry_delay: Duration::from_millis(1),
-        limits: RunLimits { max_iterations: 3, ..RunLimits::default() },
-        response_timeout: Duration::from_secs(120),
-        ..AgentSettings::default()
-    }
+    let mut settings = AgentSettings::default();
+    "You are a helpful assistant.".clone_into(&mut settings.system);
+    settings.limits.max_iterations = 3;
+    settings.limits.retry_delay = Duration::from_millis(1);
+    settings.limits.response_timeout = Duration::from_secs(120);
+    settings.requests.temperature = Some(0.0);
+    settings.requests.max_tokens = if tool_calling == ToolCalling::Constrained { 256 } else { 64 };
+    settings.tool_use.tool_calling = tool_calling;
+    settings
 }
 
 async fn run_agent(

@@ -165,11 +165,9 @@ async fn measure_run(agent: &Agent) -> RunCost {
 /// Proves: G75
 #[tokio::test]
 async fn the_last_of_five_hundred_turns_costs_what_the_first_ones_cost() {
-    let settings = AgentSettings {
-        history_budget: Some(HistoryBudget { max_tokens: 4000 }),
-        max_parallel_calls: CALLS,
-        ..AgentSettings::default()
-    };
+    let mut settings = AgentSettings::default();
+    settings.requests.history_budget = Some(HistoryBudget { max_tokens: 4000 });
+    settings.calls.max_parallel = CALLS;
     let agent = Agent::new(Arc::new(EightCalls), Arc::new(EchoTool::new()), settings);
     let mut costs = Vec::new();
     for _ in 0..500 {
@@ -191,7 +189,8 @@ async fn the_last_of_five_hundred_turns_costs_what_the_first_ones_cost() {
 #[tokio::test]
 async fn a_hundred_runs_one_after_the_other_leave_no_memory_behind() {
     let (model, tools) = (Arc::new(EightCalls), Arc::new(EchoTool::new()));
-    let settings = AgentSettings { max_parallel_calls: CALLS, ..AgentSettings::default() };
+    let mut settings = AgentSettings::default();
+    settings.calls.max_parallel = CALLS;
     let agent = Agent::new(model, tools, settings);
     let (mut after, mut times) = (Vec::new(), Vec::new());
     for _ in 0..100 {

@@ -236,10 +236,8 @@ async fn the_progress_of_a_call_reaches_the_application_while_the_call_runs() {
 #[tokio::test]
 async fn an_agent_limits_the_time_of_a_call() {
     let host = start_host([fixture("fx").switch("--hang-calls")]).await;
-    let settings = AgentSettings {
-        call_timeout: Some(Duration::from_millis(200)),
-        ..AgentSettings::default()
-    };
+    let mut settings = AgentSettings::default();
+    settings.calls.timeout = Some(Duration::from_millis(200));
     let start = Instant::now();
     let calls = [("fx.echo", r#"{"message": "x"}"#)];
     let report = run_script(&host, settings, &calls, |_| {}).await;

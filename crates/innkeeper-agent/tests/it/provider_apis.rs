@@ -424,8 +424,8 @@ async fn malformed_arguments_become_an_error_to_the_model_over_every_api() {
             let bad = ScriptedReply::new().with_raw_tool_call("files.list", r#"{"folder": "#);
             let valid_call = ScriptedReply::tool_call("files.list", json!({"folder": "a"}));
             let script = Script::new([bad, valid_call, ScriptedReply::text("Done.")]);
-            let settings =
-                AgentSettings { retry_delay: Duration::from_millis(1), ..AgentSettings::default() };
+            let mut settings = AgentSettings::default();
+            settings.limits.retry_delay = Duration::from_millis(1);
             let (report, tools, llm) = run_chain_with(api, script, streaming, settings).await;
             assert!(report.is_success(), "{api:?} {streaming}: {report:?}");
             let calls = tools.0.lock().unwrap().clone();
@@ -451,8 +451,9 @@ async fn in_prompt_mode_no_api_is_sent_tools() {
         let call = r#"{"tool": "files.list", "params": {"folder": "a"}}"#;
         let script = Script::new([ScriptedReply::text(call), ScriptedReply::text("Done.")]);
         let tool_calling = ToolCalling::Prompt;
-        let settings =
-            AgentSettings { tool_calling, temperature: Some(0.7), ..AgentSettings::default() };
+        let mut settings = AgentSettings::default();
+        settings.tool_use.tool_calling = tool_calling;
+        settings.requests.temperature = Some(0.7);
         let (report, tools, llm) = run_chain_with(api, script, true, settings).await;
         assert!(report.is_success(), "{api:?}: {report:?}");
         assert_eq!(tools.0.lock().unwrap().len(), 1, "{api:?}");

@@ -8,7 +8,7 @@ use innkeeper_agent::agent::{Agent, AgentSettings};
 use innkeeper_agent::chat::event_log::LogAnalyzer;
 use innkeeper_agent::chat::{self, Chat, LogConfig};
 use innkeeper_agent::provider::{ProviderApi, Response, ScriptedProvider};
-use innkeeper_agent::run::{RunLimits, RunOutcome};
+use innkeeper_agent::run::RunOutcome;
 use innkeeper_agent::run_json::{RunContext, RunJson};
 use innkeeper_agent::safety::ApprovalPolicy;
 use innkeeper_agent::tools::{
@@ -210,9 +210,9 @@ async fn a_key_is_in_no_log_no_error_no_record_and_no_panic_whatever_its_provide
                 let endpoint = Endpoint { base_url, key, ..Endpoint::new("p", api, "m") };
                 let provider = Arc::new(HttpProvider::new(endpoint.clone()));
                 let retry_budget = u32::from(case == "writes no call");
-                let limits = RunLimits { retry_budget, ..RunLimits::default() };
-                let retry_delay = Duration::from_millis(1);
-                let settings = AgentSettings { limits, retry_delay, ..AgentSettings::default() };
+                let mut settings = AgentSettings::default();
+                settings.limits.retry_budget = retry_budget;
+                settings.limits.retry_delay = Duration::from_millis(1);
                 let agent = Agent::new(provider.clone(), Arc::new(PanickingTool), settings);
                 let mut output = String::new();
                 let report = if streaming {

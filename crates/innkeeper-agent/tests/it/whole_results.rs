@@ -208,7 +208,7 @@ async fn a_history_that_exceeds_the_budget_is_summarized_in_the_middle_of_the_ru
     let summary = ScriptedReply::text("The first results are x, repeated.");
     let replies = [big(0), big(1), big(2), summary, big(3), done()];
     let mut course = Course::new(4, replies);
-    course.settings.history_budget = Some(HistoryBudget { max_tokens: 5500 });
+    course.settings.requests.history_budget = Some(HistoryBudget { max_tokens: 5500 });
     let result = course.result().await;
     assert_eq!(result["execution_metadata"]["summaries"], json!(1));
     // The results are as long as the reason for the summary; the snapshot has the rest.
@@ -254,6 +254,6 @@ async fn one_failure_among_three_calls_is_a_partial_success() {
 #[tokio::test]
 async fn without_backtracking_the_first_failure_ends_the_run() {
     let mut course = Course::new(1, [call("fail", json!({})), done()]);
-    course.settings.backtracking = false;
+    course.settings.tool_use.backtracking = false;
     assert_result!(course);
 }

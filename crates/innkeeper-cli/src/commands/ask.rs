@@ -13,7 +13,7 @@ use innkeeper_agent::ghost::{
     AgentParts, DEFAULT_NAMESPACE, GhostResult, NamespacedAgent, UNAVAILABLE_AFTER_TIMEOUTS,
 };
 use innkeeper_agent::provider::Usage;
-use innkeeper_agent::run::{PlanStep, RunLimits, RunOutcome};
+use innkeeper_agent::run::{PlanStep, RunOutcome};
 use innkeeper_agent::run_json::{RunContext, RunJson};
 use innkeeper_agent::safety::ApprovalPolicy;
 use innkeeper_agent::tools::{ResourceTools, ToolRunner as _};
@@ -187,21 +187,22 @@ pub(crate) fn print_failure(
 }
 
 fn agent_settings(args: &AskArgs) -> AgentSettings {
-    AgentSettings {
+    let mut settings = AgentSettings {
         system: args.system.clone().unwrap_or_default(),
-        tool_calling: args.tool_calling.into(),
-        limits: RunLimits { max_iterations: args.max_iterations, ..RunLimits::default() },
-        planning: args.plan,
-        backtracking: !args.no_backtracking,
-        conversation_memory: !args.no_memory,
-        temperature: args.temperature,
         approval_policy: match args.approve {
             ApprovalArg::All => ApprovalPolicy::AllowAll,
             ApprovalArg::Ask => ApprovalPolicy::Ask,
             ApprovalArg::Never => ApprovalPolicy::DenyAll,
         },
         ..AgentSettings::default()
-    }
+    };
+    settings.limits.max_iterations = args.max_iterations;
+    settings.requests.conversation_memory = !args.no_memory;
+    settings.requests.temperature = args.temperature;
+    settings.tool_use.tool_calling = args.tool_calling.into();
+    settings.tool_use.planning = args.plan;
+    settings.tool_use.backtracking = !args.no_backtracking;
+    settings
 }
 
 /// Returns a step of a plan as one line.

@@ -8,7 +8,6 @@ use std::time::Duration;
 use innkeeper_agent::agent::AgentSettings;
 use innkeeper_agent::conversation::Conversation;
 use innkeeper_agent::ghost::DEFAULT_NAMESPACE;
-use innkeeper_agent::run::RunLimits;
 use innkeeper_agent::safety::ApprovalPolicy;
 use innkeeper_agent::server_requests::{ServerRequestHandler, ServerRequestSettings};
 use innkeeper_host::{Config, Environment};
@@ -329,17 +328,18 @@ fn theme(args: &ChatArgs, environment: &Environment) -> Theme {
 }
 
 fn agent_settings(args: &ChatArgs) -> AgentSettings {
-    AgentSettings {
+    let mut settings = AgentSettings {
         system: args.system.clone().unwrap_or_default(),
-        tool_calling: args.tool_calling.into(),
-        limits: RunLimits { max_iterations: args.max_iterations, ..RunLimits::default() },
         approval_policy: match args.approve {
             ApprovalArg::All => ApprovalPolicy::AllowAll,
             ApprovalArg::Ask => ApprovalPolicy::AskAll,
             ApprovalArg::Never => ApprovalPolicy::DenyAll,
         },
         ..AgentSettings::default()
-    }
+    };
+    settings.limits.max_iterations = args.max_iterations;
+    settings.tool_use.tool_calling = args.tool_calling.into();
+    settings
 }
 
 #[cfg(test)]

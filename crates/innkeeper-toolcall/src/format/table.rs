@@ -144,9 +144,10 @@ pub(crate) struct Marker {
 }
 
 /// The format in which a model writes its calls.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Format {
     /// Automatic detection: the markers of all formats below, and the generic forms.
+    #[default]
     Detect,
     /// `{"name", "arguments"}` and `{"tool", "params"}` as bare, fenced or tagged JSON, lists of
     /// these objects, and ReAct's `Action:`; only for names of offered tools.

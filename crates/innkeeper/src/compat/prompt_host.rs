@@ -4,7 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{Stream, StreamExt as _};
-use innkeeper_agent::agent::{Agent, AgentEvent, AgentSettings, CacheSettings, Statistics};
+use innkeeper_agent::agent::{
+    Agent, AgentEvent, AgentSettings, CacheSettings, CallSettings, RequestSettings, Statistics,
+    ToolUseSettings,
+};
 use innkeeper_agent::conversation::HistoryBudget;
 use innkeeper_agent::provider::{LlmError, LlmProvider};
 use innkeeper_agent::run::{RunLimits, RunOutcome, ToolCalling};
@@ -269,32 +272,39 @@ impl McpHostBuilder {
             |template| template.layout().family(),
         );
         let native = provider.supports_tools() && family == ModelFamily::Llama31;
+        let max_tokens = safety_constraints.max_tokens_per_request;
         let settings = AgentSettings {
             system: self.system,
-            tool_calling: if native { ToolCalling::Auto } else { ToolCalling::Prompt },
-            format: self.template.as_ref().map_or(Format::Detect, PromptTemplate::format),
-            template: self.template.map(PromptTemplate::into_layout),
             limits: RunLimits {
                 max_calls: safety_constraints.max_tools_per_request,
                 // One response may use all of its corrections, and the provider may fail in
                 // addition.
                 retry_budget: RunLimits::default().retry_budget.max(max_retries.saturating_mul(2)),
+                max_retries,
+                retry_delay: Duration::from_millis(retry_delay_ms),
+                rate_limit_per_minute: Some(safety_constraints.rate_limit_per_minute),
+                wait_for_rate_limit: self.wait_for_rate_limit,
                 ..RunLimits::default()
             },
-            history_budget: Some(
-                self.context_tokens
-                    .map_or_else(HistoryBudget::default, |max_tokens| HistoryBudget { max_tokens }),
-            ),
-            max_tokens: u32::try_from(safety_constraints.max_tokens_per_request)
-                .unwrap_or(u32::MAX),
-            temperature: Some(INITIAL_TEMPERATURE),
-            temperature_reduction: temperature_reduction.into(),
-            max_retries,
-            retry_delay: Duration::from_millis(retry_delay_ms),
-            rate_limit_per_minute: Some(safety_constraints.rate_limit_per_minute),
-            wait_for_rate_limit: self.wait_for_rate_limit,
-            cache: self.call_cache,
-            summarize_history: false,
+            requests: RequestSettings {
+                history_budget: Some(
+                    self.context_tokens.map_or_else(HistoryBudget::default, |max_tokens| {
+                        HistoryBudget { max_tokens }
+                    }),
+                ),
+                max_tokens: u32::try_from(max_tokens).unwrap_or(u32::MAX),
+                temperature: Some(INITIAL_TEMPERATURE),
+                temperature_reduction: temperature_reduction.into(),
+                summarize_history: false,
+                ..RequestSettings::default()
+            },
+            tool_use: ToolUseSettings {
+                tool_calling: if native { ToolCalling::Auto } else { ToolCalling::Prompt },
+                format: self.template.as_ref().map_or(Format::Detect, PromptTemplate::format),
+                template: self.template.map(PromptTemplate::into_layout),
+                ..ToolUseSettings::default()
+            },
+            calls: CallSettings { cache: self.call_cache, ..CallSettings::default() },
             tool_search: ToolSearchSettings::disabled(),
             blocklist: ToolBlocklist::new(&safety_constraints.blocked_tool_patterns)?,
             ..AgentSettings::default()

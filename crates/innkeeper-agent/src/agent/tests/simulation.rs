@@ -272,15 +272,20 @@ impl Simulation {
     pub(super) fn new(api: usize, calling: usize, budget: usize, summarizes: bool) -> Self {
         let api = ProviderApi::ALL[api];
         let tool_calling = [ToolCalling::Auto, ToolCalling::Native, ToolCalling::Prompt][calling];
-        let settings = AgentSettings {
-            tool_calling,
-            history_budget: Some(HistoryBudget { max_tokens: budget }),
-            limits: RunLimits { max_iterations: 5, max_calls: 4, retry_budget: 4 },
-            max_retries: 2,
+        let mut settings = AgentSettings {
+            limits: RunLimits {
+                max_iterations: 5,
+                max_calls: 4,
+                retry_budget: 4,
+                max_retries: 2,
+                ..RunLimits::default()
+            },
             system: "Be brief.".to_owned(),
-            summarize_history: summarizes,
             ..AgentSettings::default()
         };
+        settings.tool_use.tool_calling = tool_calling;
+        settings.requests.history_budget = Some(HistoryBudget { max_tokens: budget });
+        settings.requests.summarize_history = summarizes;
         let state = SimulationState {
             api,
             model: model_names(api)[0],

@@ -47,7 +47,7 @@ fn fast_timing(jitter: f64, delays: &Arc<Mutex<Vec<Duration>>>) -> Timing {
 
 #[tokio::test(start_paused = true)]
 async fn a_run_repeats_exactly_with_a_fixed_clock_and_jitter() {
-    let timeout = AgentSettings::default().response_timeout;
+    let timeout = AgentSettings::default().limits.response_timeout;
     let busy = || Err(LlmError::new("p", LlmErrorKind::RetryLater { after: None }, "busy"));
     for (jitter, waited) in [(0.0, [500, 1000]), (0.5, [575, 1150]), (1.0, [650, 1300])] {
         let model = ScriptedProvider::new([busy(), busy(), Ok(Response::from_text("Done."))]);
@@ -68,7 +68,8 @@ async fn a_run_repeats_exactly_with_a_fixed_clock_and_jitter() {
 #[tokio::test(start_paused = true)]
 async fn the_rate_limit_of_an_agent_follows_its_clock() {
     let replies = ["One.", "Two."].map(|text| Ok(Response::from_text(text)));
-    let settings = AgentSettings { rate_limit_per_minute: Some(1), ..AgentSettings::default() };
+    let mut settings = AgentSettings::default();
+    settings.limits.rate_limit_per_minute = Some(1);
     let timing = fast_timing(0.0, &Arc::default());
     let model = Arc::new(ScriptedProvider::new(replies));
     let agent = Agent::with_timing(model, Arc::new(NoTools), settings, timing);

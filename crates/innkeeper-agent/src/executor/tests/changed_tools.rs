@@ -55,7 +55,8 @@ impl Approver for SlowUser {
 async fn questions_and_calls(changes: usize) -> (usize, usize) {
     let tool = Arc::new(ChangingTool { last_version: changes, ..ChangingTool::default() });
     let user = Arc::new(SlowUser(tool.clone(), AtomicUsize::default()));
-    let settings = ExecutorSettings { approval_policy: ApprovalPolicy::AskAll, ..settings() };
+    let settings =
+        ExecutorSettings { approval_policy: ApprovalPolicy::AskAll, ..ExecutorSettings::default() };
     let mut executor = executor(tool.clone(), settings);
     executor.set_approver(user.clone());
     run_all(&executor, [call(1)]).await;

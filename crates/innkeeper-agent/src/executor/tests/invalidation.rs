@@ -57,7 +57,10 @@ fn named_call(name: &str) -> ResolvedCall {
 
 fn caching_executor(runner: Arc<dyn ToolRunner>) -> Executor {
     let cache = Some(CacheSettings::default());
-    executor(runner, ExecutorSettings { cache, max_parallel_calls: 2, ..settings() })
+    executor(
+        runner,
+        settings_with(CallSettings { cache, max_parallel: 2, ..CallSettings::default() }),
+    )
 }
 
 /// Returns the result of one call of `read`, and whether the result comes from the cache.

@@ -12,8 +12,12 @@ use crate::run::{CallStatus, Effect, Run, RunLimits, RunOutcome};
 const RESULT_BYTES: usize = 1000;
 
 fn config_with_budget(max_tokens: usize) -> RunConfig {
-    let limits = RunLimits { max_iterations: 1000, ..RunLimits::default() };
-    RunConfig { history_budget: HistoryBudget { max_tokens }, limits, ..config() }
+    RunConfig { history_budget: HistoryBudget { max_tokens }, ..config() }
+        .with(|settings| settings.limits.max_iterations = 1000)
+}
+
+fn without_summaries(max_tokens: usize) -> RunConfig {
+    config_with_budget(max_tokens).with(|settings| settings.requests.summarize_history = false)
 }
 
 /// Answers a request with a call of `fs.read` for this path, and returns the effect after its result.
@@ -158,7 +162,7 @@ fn a_summary_is_requested_again_after_a_lost_connection_and_a_failed_run_omits_n
 
 #[test]
 fn a_summary_after_omitted_messages_says_that_some_are_missing_and_has_no_reasoning() {
-    let mut run = started(RunConfig { summarize_history: false, ..config_with_budget(2000) });
+    let mut run = started(without_summaries(2000));
     for file in 0..20 {
         assert!(is_sent(&read(&mut run, &format!("file{file}"))));
     }
@@ -174,7 +178,7 @@ fn a_summary_after_omitted_messages_says_that_some_are_missing_and_has_no_reason
 
 #[test]
 fn without_summaries_the_history_is_shortened_in_large_steps() {
-    let mut run = started(RunConfig { summarize_history: false, ..config_with_budget(4000) });
+    let mut run = started(without_summaries(4000));
     let mut starts = Vec::new();
     for file in 0..60 {
         let request = sent(read(&mut run, &format!("file{file}")));
@@ -260,7 +264,8 @@ fn a_request_that_cannot_become_shorter_fails_with_the_provider_s_error() {
         run.on_error(too_long(), 0.0),
         Effect::Finish(RunOutcome::Failed(LlmError { kind: LlmErrorKind::ContextLength, .. }))
     ));
-    let config = RunConfig { conversation_memory: false, ..config_with_budget(100) };
+    let config =
+        config_with_budget(100).with(|settings| settings.requests.conversation_memory = false);
     let mut run = started(config);
     for file in 0..3 {
         assert!(is_sent(&read(&mut run, &format!("file{file}"))));
@@ -334,8 +339,9 @@ fn text_of_a_tool_cannot_leave_its_line_of_the_transcript() {
 #[test]
 fn a_response_with_thousands_of_calls_is_summarized_from_its_first_and_last_lines() {
     let budget = 2000;
-    let limits = RunLimits { max_calls: 5000, ..RunLimits::default() };
-    let mut run = started(RunConfig { limits, ..config_with_budget(budget) });
+    let mut run = started(config_with_budget(budget).with(|settings| {
+        settings.limits = RunLimits { max_calls: 5000, ..RunLimits::default() };
+    }));
     let paths: Vec<_> = (0..3000).map(|at| format!(r#"{{"path": "file{at}"}}"#)).collect();
     let calls = Response::from_tool_calls(paths.iter().map(|path| ("fs.read", path.as_str())));
     let Effect::CallTools(calls) = run.on_response(&calls, 0.0) else { panic!("no calls") };

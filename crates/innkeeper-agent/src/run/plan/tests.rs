@@ -153,8 +153,8 @@ fn a_plan_that_cannot_be_followed_says_why() {
 
 #[test]
 fn the_request_for_a_plan_has_the_system_prompt_and_the_limits_of_the_run_and_no_tools() {
-    let (system, context_tokens) = ("Be brief.".to_owned(), Some(5000));
-    let config = RunConfig { system, max_tokens: 77, context_tokens, ..config() };
+    let config = RunConfig { max_tokens: 77, context_tokens: Some(5000), ..config() }
+        .with(|settings| "Be brief.".clone_into(&mut settings.system));
     let request = plan_request(&config, &Conversation::new());
     assert_eq!((request.max_tokens, request.context_tokens), (Some(77), Some(5000)));
     assert_eq!(request.system, "Be brief.");

@@ -10,8 +10,8 @@ use super::{call_reply, harness, text_reply};
 /// Proves: G-b5
 #[tokio::test(start_paused = true)]
 async fn the_same_call_of_a_read_only_tool_is_answered_from_the_cache() {
-    let settings =
-        AgentSettings { cache: Some(CacheSettings::default()), ..AgentSettings::default() };
+    let mut settings = AgentSettings::default();
+    settings.calls.cache = Some(CacheSettings::default());
     let call = || call_reply("fs.read", r#"{"path": "a"}"#);
     let remove = || call_reply("fs.rm", r#"{"path": "a"}"#);
     let replies = [call(), call(), remove(), remove(), text_reply("Done.")];
@@ -26,11 +26,9 @@ async fn the_same_call_of_a_read_only_tool_is_answered_from_the_cache() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_was_answered_from_the_cache_is_not_undone() {
-    let settings = AgentSettings {
-        cache: Some(CacheSettings::default()),
-        undo_tools: BTreeMap::from([("fs.read".to_owned(), "fs.rm".to_owned())]),
-        ..AgentSettings::default()
-    };
+    let mut settings = AgentSettings::default();
+    settings.calls.cache = Some(CacheSettings::default());
+    settings.tool_use.undo_tools = BTreeMap::from([("fs.read".to_owned(), "fs.rm".to_owned())]);
     let call = || call_reply("fs.read", r#"{"path": "a"}"#);
     let replies = [call(), call(), text_reply("Done.")];
     let test_env = harness(ScriptedProvider::new(replies), settings);

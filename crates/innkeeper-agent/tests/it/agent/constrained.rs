@@ -38,8 +38,9 @@ fn constrained_harness(
     capabilities: Capabilities,
 ) -> AgentHarness {
     let tool_calling = ToolCalling::Constrained;
-    let settings =
-        AgentSettings { tool_calling, temperature: Some(0.7), ..AgentSettings::default() };
+    let mut settings = AgentSettings::default();
+    settings.tool_use.tool_calling = tool_calling;
+    settings.requests.temperature = Some(0.7);
     harness(ScriptedProvider::new(replies).with_capabilities(capabilities), settings)
 }
 

@@ -58,7 +58,8 @@ async fn a_temperature_falls_to_zero_and_no_further() {
     ];
     let replies = replies.map(|text| Ok(Response::from_text(text)));
     let model = ScriptedProvider::new(replies).with_capabilities(text_only_capabilities());
-    let settings = AgentSettings { temperature: Some(0.15), ..AgentSettings::default() };
+    let mut settings = AgentSettings::default();
+    settings.requests.temperature = Some(0.15);
     let test_env = harness(model, settings);
     test_env.agent.run("Read a.").await;
     let requests = test_env.model.requests();

@@ -41,7 +41,8 @@ async fn stream(
 ) -> Displayed {
     let message = AssistantMessage { parts: parts.into_iter().map(ContentPart::new).collect() };
     let first = Response { message, finish_reason: FinishReason::Stop, ..Response::default() };
-    let settings = AgentSettings { tool_calling, ..AgentSettings::default() };
+    let mut settings = AgentSettings::default();
+    settings.tool_use.tool_calling = tool_calling;
     let test_env = harness(ScriptedProvider::new([Ok(first), text_reply("")]), settings);
     let (mut text, mut reasoning, mut detected) = (String::new(), String::new(), Vec::new());
     test_env

@@ -85,7 +85,8 @@ async fn other_arguments_another_tool_and_smaller_steps_answer_a_failure() {
 #[tokio::test(start_paused = true)]
 async fn without_backtracking_the_first_failed_call_ends_the_run() {
     let calls = Response::from_tool_calls([("fs.read", r#"{"path": "a"}"#), ("fs.read", GONE)]);
-    let settings = AgentSettings { backtracking: false, ..AgentSettings::default() };
+    let mut settings = AgentSettings::default();
+    settings.tool_use.backtracking = false;
     let test_env = harness(ScriptedProvider::new([Ok(calls), text_reply("Done.")]), settings);
     let report = test_env.agent.run("Read.").await;
     assert_eq!(report.outcome, RunOutcome::CallFailed);
@@ -149,7 +150,8 @@ async fn the_failed_calls_of_one_response_count_once_and_stop_the_rest_of_it() {
     let paths: Vec<_> = (0..6).map(|at| format!(r#"{{"path": "gone {at}"}}"#)).collect();
     let calls = || Response::from_tool_calls(paths.iter().map(|path| ("fs.rm", path.as_str())));
     let replies = [Ok(calls()), call("fs.rm", r#"{"path": "a"}"#), text_reply("Done.")];
-    let settings = AgentSettings { max_parallel_calls: 1, ..AgentSettings::default() };
+    let mut settings = AgentSettings::default();
+    settings.calls.max_parallel = 1;
     let test_env = harness(ScriptedProvider::new(replies), settings);
     let report = test_env.agent.run("Remove.").await;
     assert_eq!(test_env.tools.calls().len(), 4, "three of six, then the other arguments");
@@ -160,8 +162,9 @@ async fn the_failed_calls_of_one_response_count_once_and_stop_the_rest_of_it() {
 #[tokio::test(start_paused = true)]
 async fn without_backtracking_calls_that_have_not_started_are_refused() {
     let calls = Response::from_tool_calls([("fs.read", GONE), ("fs.rm", r#"{"path": "a"}"#)]);
-    let settings =
-        AgentSettings { backtracking: false, max_parallel_calls: 1, ..AgentSettings::default() };
+    let mut settings = AgentSettings::default();
+    settings.tool_use.backtracking = false;
+    settings.calls.max_parallel = 1;
     let test_env = harness(ScriptedProvider::new([Ok(calls)]), settings);
     let report = test_env.agent.run("Read.").await;
     assert_eq!(report.outcome, RunOutcome::CallFailed);
@@ -172,7 +175,8 @@ async fn without_backtracking_calls_that_have_not_started_are_refused() {
 #[tokio::test(start_paused = true)]
 async fn the_correction_of_a_rejected_call_is_its_next_attempt() {
     // A rejected call is no failure of the tool, so the run goes on without backtracking too.
-    let settings = AgentSettings { backtracking: false, ..AgentSettings::default() };
+    let mut settings = AgentSettings::default();
+    settings.tool_use.backtracking = false;
     let replies = [
         call("fs.read", r#"{"wrong": 1}"#),
         call("fs.read", r#"{"path": "a"}"#),

@@ -225,7 +225,8 @@ async fn a_long_result_neither_displaces_the_question_nor_injects_markup() {
             .with_capabilities(text_only_capabilities()),
     );
     let history_budget = Some(HistoryBudget { max_tokens: 4000 });
-    let settings = AgentSettings { history_budget, ..AgentSettings::default() };
+    let mut settings = AgentSettings::default();
+    settings.requests.history_budget = history_budget;
     let agent = Agent::new(model.clone(), Arc::new(VerboseTool), settings);
     assert!(agent.run("What is in a?").await.is_success());
     let messages = model.requests().remove(1).messages;

@@ -72,7 +72,8 @@ fn tokens_of(request: &Request) -> usize {
 async fn two_hundred_turns_stay_under_the_budget_and_the_last_results_are_verbatim() {
     let model = Arc::new(Talker::default());
     let history_budget = Some(HistoryBudget { max_tokens: BUDGET });
-    let settings = AgentSettings { history_budget, ..AgentSettings::default() };
+    let mut settings = AgentSettings::default();
+    settings.requests.history_budget = history_budget;
     let agent = Agent::new(model.clone(), Arc::new(RecordingTools::default()), settings);
     let mut events = 0;
     for turn in 0..200 {
@@ -117,7 +118,8 @@ async fn two_hundred_turns_stay_under_the_budget_and_the_last_results_are_verbat
 async fn a_stored_conversation_continues_with_its_summary() {
     let model = Arc::new(Talker::default());
     let history_budget = Some(HistoryBudget { max_tokens: BUDGET });
-    let settings = AgentSettings { history_budget, ..AgentSettings::default() };
+    let mut settings = AgentSettings::default();
+    settings.requests.history_budget = history_budget;
     let new_agent =
         || Agent::new(model.clone(), Arc::new(RecordingTools::default()), settings.clone());
     let agent = new_agent();
@@ -139,11 +141,9 @@ fn the_context_of_a_request_is_the_smaller_one_of_the_window_and_the_limit_of_th
     let context = |context_tokens, budget: Option<usize>| {
         let capabilities = Capabilities { context_tokens, ..Capabilities::default() };
         let provider = ScriptedProvider::new([]).with_capabilities(capabilities);
-        let settings = AgentSettings {
-            history_budget: budget.map(|max_tokens| HistoryBudget { max_tokens }),
-            max_tokens: 200,
-            ..AgentSettings::default()
-        };
+        let mut settings = AgentSettings::default();
+        settings.requests.history_budget = budget.map(|max_tokens| HistoryBudget { max_tokens });
+        settings.requests.max_tokens = 200;
         Agent::new(Arc::new(provider), Arc::new(RecordingTools::default()), settings)
             .context_tokens()
     };

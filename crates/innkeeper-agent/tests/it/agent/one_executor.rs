@@ -118,13 +118,13 @@ async fn run_agent(tool_calling: ToolCalling, replies: Vec<Response>) -> SafetyT
     let (capture, approver) = (AuditCapture::default(), Arc::new(PathApprover::default()));
     let _guard = capture.install();
     let tools = Arc::new(RecordingTools::default());
-    let settings = AgentSettings {
-        tool_calling,
+    let mut settings = AgentSettings {
         blocklist: ToolBlocklist::new([BLOCKED]).unwrap(),
         approval_policy: ApprovalPolicy::Ask,
-        call_rate_limit_per_minute: Some(CALLS_PER_MINUTE),
         ..AgentSettings::default()
     };
+    settings.tool_use.tool_calling = tool_calling;
+    settings.calls.rate_limit_per_minute = Some(CALLS_PER_MINUTE);
     let replies = replies.into_iter().chain([Response::from_text("Done.")]).map(Ok);
     let model = Arc::new(ScriptedProvider::new(replies));
     let agent = Agent::new(model, tools.clone(), settings).with_approver(approver.clone());

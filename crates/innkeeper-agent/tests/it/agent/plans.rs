@@ -11,7 +11,8 @@ use tokio::time::Instant;
 use super::{AgentHarness, ModelReply, call_reply, harness, text_reply};
 
 fn planning_harness(replies: impl IntoIterator<Item = ModelReply>) -> AgentHarness {
-    let settings = AgentSettings { planning: true, ..AgentSettings::default() };
+    let mut settings = AgentSettings::default();
+    settings.tool_use.planning = true;
     harness(ScriptedProvider::new(replies), settings)
 }
 
@@ -168,8 +169,9 @@ async fn a_plan_without_conversation_memory_stays_with_the_question() {
     let steps = json!([{"id": "1", "tool": "fs.read"}]);
     let replies =
         [plan_reply(&steps), call_reply("fs.read", r#"{"path": "a"}"#), text_reply("Done.")];
-    let settings =
-        AgentSettings { planning: true, conversation_memory: false, ..AgentSettings::default() };
+    let mut settings = AgentSettings::default();
+    settings.tool_use.planning = true;
+    settings.requests.conversation_memory = false;
     let test_env = harness(ScriptedProvider::new(replies), settings);
     assert!(test_env.agent.run("Read a.").await.is_success());
     for request in &test_env.model.requests()[1..] {

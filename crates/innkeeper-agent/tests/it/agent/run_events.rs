@@ -52,11 +52,9 @@ async fn each_response_has_an_event_with_its_usage() {
 #[tokio::test(start_paused = true)]
 async fn each_shortening_of_the_history_has_an_event() {
     for summarize_history in [true, false] {
-        let settings = AgentSettings {
-            history_budget: Some(HistoryBudget { max_tokens: 600 }),
-            summarize_history,
-            ..AgentSettings::default()
-        };
+        let mut settings = AgentSettings::default();
+        settings.requests.history_budget = Some(HistoryBudget { max_tokens: 600 });
+        settings.requests.summarize_history = summarize_history;
         let replies = (0..6).map(|_| text_reply("An answer."));
         let test_env = harness(ScriptedProvider::new(replies), settings);
         let (mut shortened, mut started) = (Vec::new(), 0);

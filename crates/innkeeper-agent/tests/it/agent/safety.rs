@@ -91,11 +91,9 @@ async fn without_anyone_to_ask_or_by_policy_nothing_is_run() {
 #[tokio::test(start_paused = true)]
 async fn the_limit_of_requests_a_minute_fails_or_waits() {
     for wait in [false, true] {
-        let settings = AgentSettings {
-            rate_limit_per_minute: Some(1),
-            wait_for_rate_limit: wait,
-            ..AgentSettings::default()
-        };
+        let mut settings = AgentSettings::default();
+        settings.limits.rate_limit_per_minute = Some(1);
+        settings.limits.wait_for_rate_limit = wait;
         let test_env =
             harness(ScriptedProvider::new([text_reply("One."), text_reply("Two.")]), settings);
         assert!(test_env.agent.run("1").await.is_success());
@@ -114,11 +112,9 @@ async fn the_limit_of_requests_a_minute_fails_or_waits() {
 
 #[tokio::test(start_paused = true)]
 async fn a_limit_of_no_requests_fails_at_once_even_where_waiting_is_wanted() {
-    let settings = AgentSettings {
-        rate_limit_per_minute: Some(0),
-        wait_for_rate_limit: true,
-        ..AgentSettings::default()
-    };
+    let mut settings = AgentSettings::default();
+    settings.limits.rate_limit_per_minute = Some(0);
+    settings.limits.wait_for_rate_limit = true;
     let report =
         harness(ScriptedProvider::new([text_reply("unused")]), settings).agent.run("Hi").await;
     let RunOutcome::Failed(error) = report.outcome else { panic!("no error") };

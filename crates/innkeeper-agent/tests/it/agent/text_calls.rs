@@ -104,7 +104,9 @@ async fn run_answer(
     message: &str,
 ) -> (AgentHarness, RunResult) {
     let replies = std::iter::repeat_with(|| text_reply(answer)).take(8);
-    let settings = AgentSettings { format, tool_calling, ..AgentSettings::default() };
+    let mut settings = AgentSettings::default();
+    settings.tool_use.format = format;
+    settings.tool_use.tool_calling = tool_calling;
     let test_env = harness(ScriptedProvider::new(replies), settings);
     let result = test_env.agent.run(message).await;
     (test_env, result)
@@ -180,10 +182,9 @@ async fn a_quoted_call_of_a_result_is_not_run_and_the_run_says_so() {
         text_reply(quotation),
         text_reply(quotation),
     ];
-    let test_env = harness(
-        ScriptedProvider::new(replies),
-        AgentSettings { tool_calling: ToolCalling::Prompt, ..AgentSettings::default() },
-    );
+    let mut settings = AgentSettings::default();
+    settings.tool_use.tool_calling = ToolCalling::Prompt;
+    let test_env = harness(ScriptedProvider::new(replies), settings);
     let result = test_env.agent.run("Read it.").await;
     assert_eq!(result.text, quotation);
     assert_eq!(test_env.tools.calls().len(), 1);

@@ -154,7 +154,8 @@ async fn text_is_shown_while_it_is_written_without_the_calls_in_it() {
 #[tokio::test(start_paused = true)]
 async fn in_prompt_mode_only_the_prompt_is_used() {
     let replies = [text_reply(READ_CALL), text_reply("Done.")];
-    let settings = AgentSettings { tool_calling: ToolCalling::Prompt, ..AgentSettings::default() };
+    let mut settings = AgentSettings::default();
+    settings.tool_use.tool_calling = ToolCalling::Prompt;
     let test_env = harness(ScriptedProvider::new(replies), settings);
     assert!(test_env.agent.run("Read.").await.is_success());
     assert!(test_env.model.requests().iter().all(|request| request.tools.is_empty()));
@@ -164,7 +165,8 @@ async fn in_prompt_mode_only_the_prompt_is_used() {
 #[tokio::test(start_paused = true)]
 async fn in_native_mode_only_native_tool_calls_are_used() {
     let error = LlmError::new("scripted", LlmErrorKind::ToolsUnsupported, "does not support tools");
-    let settings = AgentSettings { tool_calling: ToolCalling::Native, ..AgentSettings::default() };
+    let mut settings = AgentSettings::default();
+    settings.tool_use.tool_calling = ToolCalling::Native;
     let report = harness(ScriptedProvider::new([Err(error), text_reply("unused")]), settings)
         .agent
         .run("Hi")

@@ -70,11 +70,10 @@ fn tracker_agent(change: impl FnOnce(&mut AgentSettings)) -> (Agent, Arc<Tracker
         ("git.label", r#"{"name": "fails"}"#),
     ]);
     let model = ScriptedProvider::new([Ok(calls), text_reply("Done.")]);
-    let mut settings = AgentSettings {
-        undo_tools: BTreeMap::from([("git.create".to_owned(), "git.delete".to_owned())]),
-        max_parallel_calls: 1,
-        ..AgentSettings::default()
-    };
+    let mut settings = AgentSettings::default();
+    settings.tool_use.undo_tools =
+        BTreeMap::from([("git.create".to_owned(), "git.delete".to_owned())]);
+    settings.calls.max_parallel = 1;
     change(&mut settings);
     let tracker = Arc::new(Tracker::default());
     (Agent::new(Arc::new(model), tracker.clone(), settings), tracker)
