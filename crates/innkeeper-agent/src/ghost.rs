@@ -18,13 +18,12 @@ use innkeeper_host::config::{Secret, TransportConfig};
 use innkeeper_host::{Config, Environment, Host, ServerState, Telemetry};
 use serde_json::Value;
 
-use crate::agent::{AgentEvent, AgentSettings, CacheSettings};
+use crate::agent::{AgentEvent, AgentSettings};
 use crate::content::Content;
 use crate::provider::LlmProvider;
-use crate::safety::{ApprovalPolicy, Approver, ToolBlocklist};
+use crate::safety::Approver;
 use crate::server_requests::{ServerRequestHandler, ServerRequestSettings};
 use crate::timing::Timing;
-use crate::tool_search::ToolSearchSettings;
 use crate::tools::{ResourceTools, ToolRunner as _};
 use crate::transport::{
     Endpoint, ModelLookupError, ModelRule, ModelSelector, ProviderId, choose_model, get_llm_client,
@@ -37,6 +36,9 @@ pub(crate) use seams::{RunFacts, RunSeams};
 
 /// The default namespace, with which the model sees the tools by their public names.
 pub const DEFAULT_NAMESPACE: &str = "mcp_ghost";
+
+/// Default of the time limit of a tool call.
+const DEFAULT_CALL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Minimum number of consecutive timeouts after which a server is unavailable (C47): the model
 /// recovers from a single timeout.
@@ -73,8 +75,6 @@ impl fmt::Debug for GhostServers {
 pub struct GhostConfig {
     /// The servers. All are optional for the run, whatever their configuration says.
     pub servers: GhostServers,
-    /// The system prompt.
-    pub system_prompt: String,
     /// The name of the provider, in any case: `openai`, `anthropic`, `gemini`, or another name that
     /// [`get_llm_client`] accepts.
     pub provider: String,
@@ -93,32 +93,18 @@ pub struct GhostConfig {
     /// The prefix of the names that the model sees. Default: [`DEFAULT_NAMESPACE`], which adds no
     /// prefix.
     pub namespace: String,
-    /// The time limit of each tool call, progress included. Default: 30 s.
-    pub timeout: Duration,
-    /// Maximum number of responses of the model. Default: 10.
-    pub max_iterations: u32,
-    /// Whether the model may continue after a failed call. Default: yes.
-    pub enable_backtracking: bool,
-    /// Whether each request has the whole conversation; otherwise the results of the latest calls
-    /// only. Default: yes.
-    pub conversation_memory: bool,
-    /// When the model gets a search for tools in place of all tools. Pinned tools have their public
-    /// names, without the namespace. Default: see [`AgentSettings::tool_search`].
-    pub tool_search: ToolSearchSettings,
-    /// Whether the model writes a plan before its first call. Default: no.
-    pub plan: bool,
+    /// The settings of the agent, with the system prompt. The blocklist and the pinned tools have
+    /// public names, without the namespace. [`CallSettings::timeout`] limits each call with its
+    /// progress. Default: those of an agent, with 30 s for a call.
+    ///
+    /// [`CallSettings::timeout`]: crate::agent::CallSettings::timeout
+    pub settings: AgentSettings,
     /// How requests of the servers are answered: sampling with the model of the run, elicitation
     /// with the user. Default: `None`, which declares neither to the servers.
     pub server_requests: Option<ServerRequestSettings>,
-    /// The tools that the model does not see and cannot call, by public names. Default: none.
-    pub blocklist: ToolBlocklist,
-    /// The policy that decides which calls need approval. Default: no call needs approval.
-    pub approval_policy: ApprovalPolicy,
     /// Decides about calls that need approval, by public names. Without an approver, those calls are
     /// denied.
     pub approver: Option<Arc<dyn Approver>>,
-    /// The cache of results; see [`CallSettings::cache`](crate::agent::CallSettings::cache). Default: no cache.
-    pub cache: Option<CacheSettings>,
     /// The OpenTelemetry providers for the spans of the run, its requests and its calls. Default: no
     /// spans.
     pub telemetry: Telemetry,
@@ -137,9 +123,11 @@ impl GhostConfig {
         user_prompt: impl Into<String>,
         environment: Environment,
     ) -> Self {
+        let mut settings =
+            AgentSettings { system: system_prompt.into(), ..AgentSettings::default() };
+        settings.calls.timeout = Some(DEFAULT_CALL_TIMEOUT);
         Self {
             servers,
-            system_prompt: system_prompt.into(),
             provider: provider.into(),
             api_key: None,
             user_prompt: user_prompt.into(),
@@ -147,17 +135,9 @@ impl GhostConfig {
             model: None,
             model_rules: Vec::new(),
             namespace: DEFAULT_NAMESPACE.to_owned(),
-            timeout: Duration::from_secs(30),
-            max_iterations: 10,
-            enable_backtracking: true,
-            conversation_memory: true,
-            tool_search: ToolSearchSettings::default(),
-            plan: false,
+            settings,
             server_requests: None,
-            blocklist: ToolBlocklist::default(),
-            approval_policy: ApprovalPolicy::default(),
             approver: None,
-            cache: None,
             telemetry: Telemetry::default(),
             base_url: None,
             environment,
@@ -191,23 +171,10 @@ impl GhostConfig {
 
     /// Returns the settings of the agent, in which the tools have the names that the model sees.
     pub(crate) fn agent_settings(&self) -> AgentSettings {
-        let mut tool_search = self.tool_search.clone();
-        for name in &mut tool_search.pinned_tools {
+        let mut settings = self.settings.clone();
+        for name in &mut settings.tool_search.pinned_tools {
             *name = namespace::display_name(&self.namespace, name);
         }
-        let mut settings = AgentSettings {
-            system: self.system_prompt.clone(),
-            tool_search,
-            blocklist: self.blocklist.clone(),
-            approval_policy: self.approval_policy,
-            ..AgentSettings::default()
-        };
-        settings.limits.max_iterations = self.max_iterations;
-        settings.requests.conversation_memory = self.conversation_memory;
-        settings.tool_use.backtracking = self.enable_backtracking;
-        settings.tool_use.planning = self.plan;
-        settings.calls.cache = self.cache.clone();
-        settings.calls.timeout = Some(self.timeout);
         settings
     }
 
@@ -224,7 +191,9 @@ impl GhostConfig {
             GhostServers::File(path) => Config::load_partial(slice::from_ref(path), env)?,
         };
         for server in config.servers.values_mut() {
-            server.max_total_timeout = self.timeout;
+            if let Some(timeout) = self.settings.calls.timeout {
+                server.max_total_timeout = timeout;
+            }
             let timeouts = &mut server.unavailable_after_timeouts;
             *timeouts = (*timeouts).max(UNAVAILABLE_AFTER_TIMEOUTS);
         }
@@ -236,8 +205,8 @@ impl GhostConfig {
 /// servers. Every failure is part of the result.
 ///
 /// The run ends in bounded time: the start and the stop have the limits of the configuration, each
-/// response 600 s, each call [`GhostConfig::timeout`]. Dropping the future cancels pending requests and calls, and
-/// stops the servers.
+/// response and each call that of [`GhostConfig::settings`]. Dropping the future cancels pending
+/// requests and calls, and stops the servers.
 ///
 /// # Examples
 ///
@@ -290,7 +259,7 @@ pub(crate) async fn run_with_servers(
     sink: Option<&mut EventSink<'_>>,
     seams: Option<&dyn RunSeams>,
 ) -> (GhostResult, Option<RunFacts>) {
-    let mut report = GhostResult::before_run(&config.system_prompt, &config.provider);
+    let mut report = GhostResult::before_run(&config.settings.system, &config.provider);
     let RunModel { client, provider, endpoint } = match RunModel::new(&config, seams) {
         Ok(model) => model,
         Err(error) => return (report.fail(&error), None),

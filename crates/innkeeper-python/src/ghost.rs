@@ -50,19 +50,21 @@ impl GhostRun {
             ConfigSource::Value(value) => GhostServers::Config(value),
         };
         let environment = Environment::from_process();
-        let defaults = GhostConfig::new(servers, system_prompt, provider, user_prompt, environment);
+        let mut config =
+            GhostConfig::new(servers, system_prompt, provider, user_prompt, environment);
+        let settings = &mut config.settings;
+        settings.limits.max_iterations = max_iterations;
+        settings.requests.conversation_memory = conversation_memory;
+        settings.tool_use.backtracking = enable_backtracking;
+        settings.tool_use.planning = plan;
+        settings.calls.timeout = Some(timeout_from(timeout)?.min(MAX_TIMEOUT));
         Ok(Self(GhostConfig {
             api_key: api_key.map(Secret::new),
             model,
             namespace,
-            timeout: timeout_from(timeout)?.min(MAX_TIMEOUT),
-            max_iterations,
-            enable_backtracking,
-            conversation_memory,
             base_url,
-            plan,
             own_model: own_model.map(|model| model.get().provider()),
-            ..defaults
+            ..config
         }))
     }
 

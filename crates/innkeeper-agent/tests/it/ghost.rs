@@ -202,8 +202,10 @@ async fn each_request_has_the_results_of_all_earlier_calls() {
 #[tokio::test]
 async fn without_memory_a_request_has_the_latest_results_only_and_the_history_has_all() {
     let replies = [add(1, 2), add(3, 4), ScriptedReply::text("Done.")];
-    let (result, llm) =
-        run_with(fixture("fx"), replies, |config| config.conversation_memory = false).await;
+    let (result, llm) = run_with(fixture("fx"), replies, |config| {
+        config.settings.requests.conversation_memory = false;
+    })
+    .await;
     let last = &llm.requests()[2].text;
     assert!(last.contains("Add.") && last.contains("Now 3 and 4."), "{last}");
     assert!(!last.contains("Now 1 and 2."), "{last}");
@@ -290,8 +292,8 @@ fn a_run_has_the_namespace_the_timeout_and_the_limit_of_the_document_by_default(
     let servers = GhostServers::Config(json!({}));
     let config = GhostConfig::new(servers, "Be brief.", "openai", "Add.", Environment::default());
     assert_eq!(config.namespace, "mcp_ghost");
-    assert_eq!(config.timeout, Duration::from_secs(30));
-    assert_eq!(config.max_iterations, 10);
+    assert_eq!(config.settings.calls.timeout, Some(Duration::from_secs(30)));
+    assert_eq!(config.settings.limits.max_iterations, 10);
 }
 
 /// Proves: G21, G22
@@ -347,7 +349,7 @@ async fn a_tool_pinned_by_its_public_name_is_offered_beside_the_search_in_each_n
         let replies = [ScriptedReply::text("Three.")];
         let (_, llm) = run_with(fixture("fx"), replies, |config| {
             config.namespace = namespace.to_owned();
-            config.tool_search = ToolSearchSettings {
+            config.settings.tool_search = ToolSearchSettings {
                 max_listing_share: Some(0.0),
                 pinned_tools: vec!["fx.add".to_owned()],
             };
@@ -366,8 +368,10 @@ async fn a_call_that_reports_progress_for_ever_ends_at_its_timeout_and_the_run_g
     let server = fixture("fx").with("--progress", 1000).with("--progress-delay", 50);
     let replies = [add(1, 2), add(3, 4), ScriptedReply::text("It is slow.")];
     let start = Instant::now();
-    let (result, _llm) =
-        run_with(server, replies, |config| config.timeout = Duration::from_secs(1)).await;
+    let (result, _llm) = run_with(server, replies, |config| {
+        config.settings.calls.timeout = Some(Duration::from_secs(1));
+    })
+    .await;
     // Two calls of a second each, beside the start and the stop of the server.
     assert!(start.elapsed() < Duration::from_secs(12), "{:?}", start.elapsed());
     assert_eq!(result["final_result"], "It is slow.");
@@ -386,8 +390,10 @@ async fn a_call_that_reports_progress_for_ever_ends_at_its_timeout_and_the_run_g
 async fn one_iteration_too_many_is_a_partial_result_and_the_last_permitted_one_a_success() {
     for (limit, success) in [(3, true), (2, false)] {
         let replies = [add(1, 2), add(3, 4), ScriptedReply::text("Done.")];
-        let (result, _llm) =
-            run_with(fixture("fx"), replies, |config| config.max_iterations = limit).await;
+        let (result, _llm) = run_with(fixture("fx"), replies, |config| {
+            config.settings.limits.max_iterations = limit;
+        })
+        .await;
         assert_eq!(result["success"], json!(success), "{result}");
         assert_eq!(result["tool_chain"].as_array().unwrap().len(), 2);
         let errors = result["errors"].as_array().unwrap();

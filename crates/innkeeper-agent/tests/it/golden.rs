@@ -34,13 +34,13 @@ fn config(wire: (&str, &str, &str), llm: &ScriptedLlm, server: Fixture) -> Ghost
     let (provider, model, path) = wire;
     let address = llm.origin().replace("http://", &format!("http://user-planted-Rt5k:{PASSWORD}@"));
     let servers = GhostServers::Config(mcp_json([server.env("TOKEN", TOKEN)]));
-    let config =
+    let mut config =
         GhostConfig::new(servers, "Be brief.", provider, "Add.", Environment::from_process());
+    config.settings.calls.timeout = Some(Duration::from_secs(20));
     GhostConfig {
         api_key: Some(Secret::new(KEY)),
         model: Some(model.to_owned()),
         base_url: Some(format!("{address}{path}")),
-        timeout: Duration::from_secs(20),
         ..config
     }
 }

@@ -109,7 +109,7 @@ async fn a_run_succeeds_if_the_model_finishes_and_not_every_call_failed() {
         let limit = if success { 3 } else { 2 };
         let server = fixture("fx");
         let (result, _llm) =
-            run_with(server, replies, |config| config.max_iterations = limit).await;
+            run_with(server, replies, |config| config.settings.limits.max_iterations = limit).await;
         assert_eq!(result["success"], json!(success), "{result:#}");
         assert_eq!(result["summary"], summary);
         assert_eq!(result.get("error").is_some(), !success);
@@ -197,7 +197,8 @@ async fn without_backtracking_a_run_ends_at_its_first_failure_with_a_result() {
     let fail = ScriptedReply::tool_call("fx.fail", json!({}));
     let replies = [echo("one"), fail, ScriptedReply::text("unused")];
     let (result, llm) =
-        run_with(fixture("fx"), replies, |config| config.enable_backtracking = false).await;
+        run_with(fixture("fx"), replies, |config| config.settings.tool_use.backtracking = false)
+            .await;
     assert_eq!(result["success"], json!(false), "{result}");
     let chain = result["tool_chain"].as_array().unwrap();
     assert_eq!(chain.iter().map(|call| &call["success"]).collect::<Vec<_>>(), [true, false]);
@@ -233,7 +234,8 @@ async fn the_prompt_selects_the_provider_by_the_first_rule_that_applies() {
 async fn a_run_with_a_plan_has_the_plan_as_a_message_before_its_calls() {
     let plan = json!({"steps": [{"id": "1", "tool": "fx.echo"}]}).to_string();
     let replies = [ScriptedReply::text(plan), echo("one"), ScriptedReply::text("Done.")];
-    let (result, _llm) = run_with(fixture("fx"), replies, |config| config.plan = true).await;
+    let (result, _llm) =
+        run_with(fixture("fx"), replies, |config| config.settings.tool_use.planning = true).await;
     assert_eq!(result["final_result"], "Done.", "{result}");
     let history = result["conversation_history"].as_array().unwrap();
     let is_plan = |message: &Value| {

@@ -55,8 +55,8 @@ async fn blocked_and_denied_tools_of_a_run_are_named_by_their_public_names() {
         let approver = Arc::new(AddOnly::default());
         let (result, llm) = run_with(server, replies, |config| {
             config.namespace = namespace.to_owned();
-            config.blocklist = ToolBlocklist::new(["re:^fx.fail$"]).unwrap();
-            config.approval_policy = ApprovalPolicy::Ask;
+            config.settings.blocklist = ToolBlocklist::new(["re:^fx.fail$"]).unwrap();
+            config.settings.approval_policy = ApprovalPolicy::Ask;
             config.approver = Some(approver.clone());
         })
         .await;
@@ -188,7 +188,8 @@ async fn the_cache_of_the_parameters_answers_a_repeated_call() {
     let server = fixture("fx").with("--tools", json!([tool])).journal(&journal);
     let look = || ScriptedReply::tool_call("fx_look", json!({}));
     let replies = [look(), look(), ScriptedReply::text("Seen.")];
-    let change = |config: &mut GhostConfig| config.cache = Some(CacheSettings::default());
+    let change =
+        |config: &mut GhostConfig| config.settings.calls.cache = Some(CacheSettings::default());
     let (result, _llm) = run_with(server, replies, change).await;
     let cached = [0, 1].map(|at| result["tool_chain"][at]["cached"].clone());
     assert_eq!(cached, [json!(false), json!(true)]);

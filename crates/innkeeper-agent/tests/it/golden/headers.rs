@@ -35,13 +35,13 @@ async fn no_header_of_a_remote_server_is_in_a_recording_in_any_form() {
         entry["headers"] = json!({"Authorization": format!("Bearer {token}")});
         let servers = GhostServers::Config(json!({"servers": {"far": entry}}));
         let environment = Environment::from_pairs([("FAR_TOKEN", BEARER)]);
-        let config = GhostConfig {
+        let mut config = GhostConfig {
             api_key: Some(Secret::new(KEY)),
             model: Some(model.to_owned()),
             base_url: Some(format!("{}{path}", llm.origin())),
-            timeout: Duration::from_secs(20),
             ..GhostConfig::new(servers, "Be brief.", provider, "Ask far.", environment)
         };
+        config.settings.calls.timeout = Some(Duration::from_secs(20));
         let (result, golden) = mcp_ghost_recorded(config, "far").await;
         let golden = golden.unwrap_or_else(|error| panic!("{form}: {error:?}: {result:?}"));
         assert_no_trace(&golden, &[KEY, BEARER], &format!("{model}, form {at}"));

@@ -51,7 +51,7 @@ async fn a_replay_has_the_prompts_model_and_settings_of_the_run() {
         let mut config = recorded.clone();
         match change {
             "prompt" => config.user_prompt = "Subtract.".to_owned(),
-            "system" => config.system_prompt = "Be long.".to_owned(),
+            "system" => config.settings.system = "Be long.".to_owned(),
             _ => config.model = Some("claude-haiku-4-5".to_owned()),
         }
         let replayed = mcp_ghost_with_golden(config, &file, GoldenMode::Strict).await;
@@ -65,7 +65,7 @@ async fn a_replay_has_the_prompts_model_and_settings_of_the_run() {
     assert_eq!(error.to_string(), "the golden is a run with `anthropic`, not with `ollama`");
     // One call ends the run before the second recorded answer.
     let mut shorter = recorded;
-    shorter.max_iterations = 1;
+    shorter.settings.limits.max_iterations = 1;
     let replayed = mcp_ghost_with_golden(shorter, &file, GoldenMode::Strict).await;
     assert!(matches!(replayed, Err(GoldenRunError::Replay(_))), "{replayed:?}");
 }
