@@ -60,12 +60,13 @@ impl LocalModel {
 ///
 /// The model is not installed, or damaged.
 pub(crate) fn find_installed(environment: &Environment) -> Result<InstalledModel, CliError> {
-    let missing = || {
-        CliError::failure("the local model is not installed")
-            .with_hint("run `innkeeper model fetch` to install the model (161 MB)")
-    };
-    let dir = default_models_dir(environment).ok_or_else(missing)?;
-    InstalledModel::open_default(&dir)?.ok_or_else(missing)
+    let dir = default_models_dir(environment).ok_or_else(not_installed)?;
+    InstalledModel::open_default(&dir)?.ok_or_else(not_installed)
+}
+
+fn not_installed() -> CliError {
+    CliError::failure("the local model is not installed")
+        .with_hint("run `innkeeper model fetch` to install the model (161 MB)")
 }
 
 /// Limits the settings to the context of the model.

@@ -218,8 +218,6 @@ impl Client {
         method: &str,
         params: Option<&RawValue>,
     ) -> CallbackResult {
-        let unavailable =
-            |message: &str| CallbackError::new(envelope::code::INTERNAL_ERROR, message);
         let (sender, receiver) = oneshot::channel();
         let id = self.next_question.fetch_add(1, Ordering::Relaxed);
         {
@@ -321,6 +319,10 @@ impl Client {
     pub(crate) fn log_level(&self) -> Option<LogLevel> {
         *self.log_level.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn unavailable(message: &str) -> CallbackError {
+    CallbackError::new(envelope::code::INTERNAL_ERROR, message)
 }
 
 /// A request in flight.

@@ -100,15 +100,12 @@ impl Offering {
         let (resource_list, resources) = unique(resources, "resource", &mut omitted, as_is);
         let (template_list, templates) =
             unique(templates, "resource template", &mut omitted, as_is);
-        let owners = |items: Vec<(Box<str>, NamedItem)>| {
-            items.into_iter().map(|(uri, item)| (uri, item.server))
-        };
         Self {
             servers,
             tools,
             prompts: prompts.into_iter().collect(),
-            resources: owners(resources).collect(),
-            templates: owners(templates).collect(),
+            resources: resources.into_iter().map(|(uri, item)| (uri, item.server)).collect(),
+            templates: templates.into_iter().map(|(uri, item)| (uri, item.server)).collect(),
             lists: [
                 ItemList::new(tool_list),
                 ItemList::new(prompt_list),

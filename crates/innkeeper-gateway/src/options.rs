@@ -143,19 +143,22 @@ impl GatewayOptions {
     pub fn from_config(config: &ServeConfig) -> Self {
         let endpoint = EndpointOptions { names: config.names, ..EndpointOptions::default() };
         let named = config.endpoints.iter();
-        let number = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
         Self {
             endpoint,
             named_endpoints: named.map(|(name, options)| (name.clone(), options.into())).collect(),
-            max_body_bytes: number(config.limits.body_bytes),
-            max_head_bytes: number(config.limits.header_bytes),
+            max_body_bytes: to_usize(config.limits.body_bytes),
+            max_head_bytes: to_usize(config.limits.header_bytes),
             request_time: config.limits.request_time,
-            max_sessions: number(config.limits.sessions.into()),
-            max_connections_per_address: number(config.limits.connections_per_address.into()),
+            max_sessions: to_usize(config.limits.sessions.into()),
+            max_connections_per_address: to_usize(config.limits.connections_per_address.into()),
             idle_session: config.limits.idle_session_time,
-            max_processes: number(config.limits.processes.into()),
+            max_processes: to_usize(config.limits.processes.into()),
             max_memory: config.limits.memory,
             ..Self::default()
         }
     }
+}
+
+fn to_usize(value: u64) -> usize {
+    usize::try_from(value).unwrap_or(usize::MAX)
 }

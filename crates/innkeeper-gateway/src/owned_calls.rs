@@ -128,17 +128,19 @@ struct OwnedCall {
     is_recorded: AtomicBool,
 }
 
+/// Why a call is not sent that another replica may send.
+const LOST: &str = "another replica can own the session";
+
 impl OwnedCall {
     async fn check_ownership(&self) -> Result<(), String> {
         let OwnedCalls { replicas, ownership, .. } = &*self.calls;
-        let lost = || "another replica can own the session".to_owned();
         let Some(record) = &self.record else {
-            return if replicas.owns(ownership) { Ok(()) } else { Err(lost()) };
+            return if replicas.owns(ownership) { Ok(()) } else { Err(LOST.to_owned()) };
         };
         if self.is_recorded.load(Ordering::Relaxed) {
             // A second attempt of the same call.
             let kept = replicas.keep(ownership, &[]).await.map_err(|error| error.to_string())?;
-            return if kept { Ok(()) } else { Err(lost()) };
+            return if kept { Ok(()) } else { Err(LOST.to_owned()) };
         }
         match replicas.record_call(ownership, &self.id, record).await {
             Ok(()) => {
@@ -147,7 +149,7 @@ impl OwnedCall {
                 recorded.lock().unwrap_or_else(PoisonError::into_inner).push(self.id.clone());
                 Ok(())
             }
-            Err(RecordRejection::Lost) => Err(lost()),
+            Err(RecordRejection::Lost) => Err(LOST.to_owned()),
             Err(RecordRejection::Duplicate) => {
                 let repeated = &self.calls.repeated;
                 *repeated.lock().unwrap_or_else(PoisonError::into_inner) = Some(self.id.clone());

@@ -122,9 +122,6 @@ impl ParkedCalls {
     }
 
     fn park(&self, mut call: ParkableCall) -> CallResult {
-        let too_many = || {
-            RpcError::new(code::INTERNAL_ERROR, "too many calls wait for input of their clients")
-        };
         let sealer = self.sealer.as_ref().ok_or_else(too_many)?;
         call.round += 1;
         call.stream.set(RequestStream::NONE);
@@ -172,6 +169,10 @@ impl ParkedCalls {
         table.remove_expired();
         table.calls.len()
     }
+}
+
+fn too_many() -> RpcError {
+    RpcError::new(code::INTERNAL_ERROR, "too many calls wait for input of their clients")
 }
 
 impl ParkedTable {

@@ -117,7 +117,6 @@ fn forwarded(
     endpoint: Option<&str>,
     request: &Request,
 ) -> Result<(Arc<HttpTransport>, Origin), Rejection> {
-    let absent = |message: &str| Rejection::new(StatusCode::NOT_FOUND, message);
     let ReplicaRoutes { gateway, transport } = routes;
     let replicas = gateway.replicas.as_ref();
     let replicas = replicas.ok_or_else(|| absent("the gateway has no replicas"))?;
@@ -132,4 +131,8 @@ fn forwarded(
         .ok_or_else(|| absent("the replicas have different configurations: no such endpoint"))?;
     let ForwardedHead { principal, id } = head;
     Ok((transport, Origin { endpoint, principal, forwarded_id: Some(id) }))
+}
+
+fn absent(message: &str) -> Rejection {
+    Rejection::new(StatusCode::NOT_FOUND, message)
 }

@@ -80,11 +80,6 @@ impl Subscriptions {
                 format!("`uri` has {} bytes; at most {MAX_URI_BYTES} are permitted", uri.len());
             return Err(RpcError::invalid_params(message));
         }
-        let too_many = || {
-            RpcError::invalid_params(
-                "too many subscribed resources: end subscriptions that are no longer needed",
-            )
-        };
         let memory = self.subscribers.reserve(principal, uri).map_err(|_| too_many())?;
         match subscriber.add_resource(&server.name, uri, memory) {
             None => return Err(too_many()),
@@ -187,6 +182,12 @@ impl Subscriptions {
             }
         });
     }
+}
+
+fn too_many() -> RpcError {
+    RpcError::invalid_params(
+        "too many subscribed resources: end subscriptions that are no longer needed",
+    )
 }
 
 /// A resource of a subscriber. Dropping the value removes the resource unless the server has the

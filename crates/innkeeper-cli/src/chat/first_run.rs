@@ -77,14 +77,10 @@ pub(crate) fn model_menu(available: &[ModelSource], can_run_local_model: bool) -
 
 /// Returns the arguments that select a model.
 pub(crate) fn selection_of(source: &ModelSource) -> ModelSelectionArgs {
-    let selection = |provider: &str| ModelSelectionArgs {
-        provider: Some(provider.to_owned()),
-        ..ModelSelectionArgs::default()
-    };
     match source {
-        ModelSource::ApiKey { provider, .. } => selection(provider),
+        ModelSource::ApiKey { provider, .. } => provider_selection(provider),
         ModelSource::LocalServer { server: InferenceServer::Ollama, model, .. } => {
-            ModelSelectionArgs { name: model.clone(), ..selection("ollama") }
+            ModelSelectionArgs { name: model.clone(), ..provider_selection("ollama") }
         }
         ModelSource::LocalServer {
             server: InferenceServer::LlamaCpp | InferenceServer::LmStudio,
@@ -93,10 +89,14 @@ pub(crate) fn selection_of(source: &ModelSource) -> ModelSelectionArgs {
         } => ModelSelectionArgs {
             name: model.clone(),
             base_url: Some(format!("http://127.0.0.1:{port}/v1")),
-            ..selection("openai-compatible")
+            ..provider_selection("openai-compatible")
         },
-        ModelSource::Installed => selection("local"),
+        ModelSource::Installed => provider_selection("local"),
     }
+}
+
+fn provider_selection(provider: &str) -> ModelSelectionArgs {
+    ModelSelectionArgs { provider: Some(provider.to_owned()), ..ModelSelectionArgs::default() }
 }
 
 /// Shows a menu, and waits for the key of a choice. Ctrl-C and Esc leave.

@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 
 use innkeeper_host::{ChangeClass, Config, Lock, PinChange};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::atomic_file;
 use crate::cli::LockArgs;
@@ -191,9 +191,10 @@ fn plural(count: usize) -> &'static str {
 
 /// Returns the old and the new value; texts start shortly before their first difference.
 fn diff_lines(change: &PinChange) -> Vec<String> {
-    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    let before = change.before.as_ref().map(text);
-    let after = change.after.as_ref().map(text);
+    let [before, after] = [&change.before, &change.after].map(|value| {
+        let value = value.as_ref()?;
+        Some(value.as_str().map_or_else(|| value.to_string(), str::to_owned))
+    });
     let diff_start = match (&before, &after) {
         (Some(before), Some(after)) => {
             let same = before.chars().zip(after.chars()).take_while(|(left, other)| left == other);

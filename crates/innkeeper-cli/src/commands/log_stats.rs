@@ -31,13 +31,16 @@ pub(crate) fn log_stats(args: &LogStatsArgs, output: &mut Output) -> Result<(), 
 }
 
 fn row(tool: &str, stats: &ToolStats) -> [String; 6] {
-    let time = |ms: Option<f64>| ms.map_or_else(|| "-".to_owned(), |ms| format!("{ms:.1}"));
     [
         tool.to_owned(),
         stats.calls.to_string(),
         stats.errors.to_string(),
         stats.cached.to_string(),
-        time(stats.mean_ms),
-        time(stats.max_ms),
+        show_ms(stats.mean_ms),
+        show_ms(stats.max_ms),
     ]
+}
+
+fn show_ms(ms: Option<f64>) -> String {
+    ms.map_or_else(|| "-".to_owned(), |ms| format!("{ms:.1}"))
 }

@@ -101,9 +101,8 @@ fn list(context: &mut CommandContext, args: ModelListArgs) -> Result<(), CliErro
         let mut ids: Vec<&str> = bundle.licences().map(|licence| licence.spdx_id).collect();
         ids.sort_unstable();
         ids.dedup();
-        let mb = |bytes: u64| format!("{} MB", bytes.div_ceil(1_000_000));
-        let download = mb(bundle.download_bytes());
-        let on_disk = disk.map(mb).unwrap_or_default();
+        let download = megabytes(bundle.download_bytes());
+        let on_disk = disk.map(megabytes).unwrap_or_default();
         table.add_row([
             bundle.name,
             state,
@@ -133,6 +132,10 @@ fn list(context: &mut CommandContext, args: ModelListArgs) -> Result<(), CliErro
         return Ok(context.output.print_json(&models)?);
     }
     Ok(context.output.print_table(&table)?)
+}
+
+fn megabytes(bytes: u64) -> String {
+    format!("{} MB", bytes.div_ceil(1_000_000))
 }
 
 async fn serve(context: &mut CommandContext, args: ModelServeArgs) -> Result<(), CliError> {

@@ -167,10 +167,6 @@ impl CommandLineServer {
         options: &GlobalOptions,
         environment: &Environment,
     ) -> Result<Option<Self>, CliError> {
-        let misplaced = |option: &str, needed: &str| {
-            CliError::usage(format!("`{option}` needs `{needed}`"))
-                .with_hint("a configuration file has the keys `env` and `headers`")
-        };
         if options.stdio.is_none() && !options.env.is_empty() {
             return Err(misplaced("--env", "--stdio"));
         }
@@ -216,6 +212,11 @@ impl CommandLineServer {
         let environment = environment.clone().without_dotenv();
         Config::from_value(&document, self.option, &directory, &environment)
     }
+}
+
+fn misplaced(option: &str, needed: &str) -> CliError {
+    CliError::usage(format!("`{option}` needs `{needed}`"))
+        .with_hint("a configuration file has the keys `env` and `headers`")
 }
 
 /// Converts an invalid definition to an error that names the option.

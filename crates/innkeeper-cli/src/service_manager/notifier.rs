@@ -14,13 +14,16 @@ pub(crate) enum ServiceState {
 impl ServiceState {
     /// Returns the message of a state. A line break in a text would start another assignment.
     fn message(&self) -> String {
-        let line = |text: &str| text.replace(['\n', '\r'], " ");
         match self {
-            Self::Waiting(reason) => format!("STATUS={}", line(reason)),
-            Self::Ready(text) => format!("READY=1\nSTATUS={}", line(text)),
+            Self::Waiting(reason) => format!("STATUS={}", single_line(reason)),
+            Self::Ready(text) => format!("READY=1\nSTATUS={}", single_line(text)),
             Self::Stopping => "STOPPING=1".to_owned(),
         }
     }
+}
+
+fn single_line(text: &str) -> String {
+    text.replace(['\n', '\r'], " ")
 }
 
 /// Sends messages to the socket that the service manager named. Default: sends nothing.

@@ -136,7 +136,6 @@ fn find_placeholder(kind: LiteralKind, text: &str) -> Option<LiteralProblem> {
     // A header has its scheme in front of the key.
     let word = text.rsplit(char::is_whitespace).next().unwrap_or_default();
     let lower = word.to_ascii_lowercase();
-    let is_bracketed = |text: &str| text.len() > 2 && text.starts_with('<') && text.ends_with('>');
     let is_instruction = is_bracketed(word)
         || is_bracketed(text)
         || PLACEHOLDER_PREFIXES.iter().any(|prefix| lower.starts_with(prefix))
@@ -156,6 +155,10 @@ fn find_placeholder(kind: LiteralKind, text: &str) -> Option<LiteralProblem> {
             }
         },
     })
+}
+
+fn is_bracketed(text: &str) -> bool {
+    text.len() > 2 && text.starts_with('<') && text.ends_with('>')
 }
 
 /// Returns whether the last part of a key consists of `x` or `*`: `sk-xxxx`.

@@ -76,12 +76,15 @@ struct TokenHeader {
     crit: Option<Value>,
 }
 
+fn decode(text: &str) -> Result<Vec<u8>, TokenError> {
+    URL_SAFE_NO_PAD.decode(text).map_err(|_| TokenError::Malformed)
+}
+
 impl<'a> UnverifiedToken<'a> {
     /// Reads the header. Only the algorithms of the settings are accepted.
     pub(super) fn parse(token: &'a str, settings: &OauthSettings) -> Result<Self, TokenError> {
         let (message, signature) = token.rsplit_once('.').ok_or(TokenError::Malformed)?;
         let (header, claims) = message.split_once('.').ok_or(TokenError::Malformed)?;
-        let decode = |text: &str| URL_SAFE_NO_PAD.decode(text).map_err(|_| TokenError::Malformed);
         let header: TokenHeader =
             serde_json::from_slice(&decode(header)?).map_err(|_| TokenError::Malformed)?;
         let algorithm = TokenAlgorithm::from_name(&header.alg)
@@ -122,7 +125,7 @@ impl<'a> UnverifiedToken<'a> {
         if !candidates.iter().any(|key| key.verifies(self.algorithm, message, &self.signature)) {
             return Err(TokenError::Signature);
         }
-        let claims = URL_SAFE_NO_PAD.decode(self.claims).map_err(|_| TokenError::Malformed)?;
+        let claims = decode(self.claims)?;
         let claims: Map<String, Value> =
             serde_json::from_slice(&claims).map_err(|_| TokenError::Malformed)?;
         check_claims(&claims, settings, resource, now)

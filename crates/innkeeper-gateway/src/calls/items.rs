@@ -85,9 +85,8 @@ impl Calls {
         };
         let reference = read("ref")?;
         let argument = read("argument")?;
-        let text = |value: &Value, key: &str| value.get(key)?.as_str().map(ToOwned::to_owned);
-        let name = text(&argument, "name").ok_or_else(|| invalid("argument/name"))?;
-        let value = text(&argument, "value").ok_or_else(|| invalid("argument/value"))?;
+        let name = text_member(&argument, "name").ok_or_else(|| invalid("argument/name"))?;
+        let value = text_member(&argument, "value").ok_or_else(|| invalid("argument/value"))?;
         let context =
             request.param("context").and_then(|context| skim::member(context, "arguments"));
         let context: Map<String, Value> = match context {
@@ -97,8 +96,8 @@ impl Calls {
             }
         };
         let name_of =
-            |key: &str| text(&reference, key).ok_or_else(|| invalid(&format!("ref/{key}")));
-        let referred = match text(&reference, "type").as_deref() {
+            |key: &str| text_member(&reference, key).ok_or_else(|| invalid(&format!("ref/{key}")));
+        let referred = match text_member(&reference, "type").as_deref() {
             Some("ref/prompt") => Referred::Prompt(name_of("name")?),
             Some("ref/resource") => Referred::Resource(name_of("uri")?),
             _ => return Err(invalid("ref/type")),
@@ -141,6 +140,10 @@ impl Calls {
         let result = result.map_err(|error| RpcError::from_call_error(error, &shown))??;
         Ok(complete_result(result, request.caller.era()))
     }
+}
+
+fn text_member(value: &Value, key: &str) -> Option<String> {
+    value.get(key)?.as_str().map(ToOwned::to_owned)
 }
 
 /// What a completion is for.

@@ -358,19 +358,22 @@ fn is_lifecycle(method: &str) -> bool {
 
 /// Returns the ids of the messages with a response.
 fn request_ids(message: &Message<'_>) -> Vec<RequestId> {
-    let id = |message: &Incoming<'_>| match message {
-        Incoming::Request { id, .. } | Incoming::Response { id, .. } => Some(id.clone()),
-        Incoming::Notification { .. } => None,
-    };
     match message {
-        Message::Single(message) => id(message).into_iter().collect(),
+        Message::Single(message) => id_of(message).into_iter().collect(),
         Message::Batch(messages) => messages
             .iter()
             .filter_map(|message| match message {
-                Ok(message) => id(message),
+                Ok(message) => id_of(message),
                 Err(malformed) => Some(malformed.id.clone().unwrap_or(RequestId::Integer(0))),
             })
             .collect(),
+    }
+}
+
+fn id_of(message: &Incoming<'_>) -> Option<RequestId> {
+    match message {
+        Incoming::Request { id, .. } | Incoming::Response { id, .. } => Some(id.clone()),
+        Incoming::Notification { .. } => None,
     }
 }
 

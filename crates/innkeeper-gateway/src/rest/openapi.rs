@@ -134,10 +134,9 @@ fn operation(name: &str, definition: &Map<String, Value>, components: &mut Compo
         |kind: &str, schema: &Value| components.add(&format!("{id}.{kind}"), schema);
     let arguments = definition.get("inputSchema").map(|schema| add_schema("arguments", schema));
     let output = definition.get("outputSchema").map(|schema| add_schema("output", schema));
-    let json_body = |schema: Value| json!({ "application/json": { "schema": schema } });
     let result = json!({
         "description": "The result of the tool. With `isError`, `content` describes the error.",
-        "content": json_body(result_schema(output)),
+        "content": { "application/json": { "schema": result_schema(output) } },
     });
     let problem = json!({
         "description": "The tool has no result.",
@@ -147,11 +146,12 @@ fn operation(name: &str, definition: &Map<String, Value>, components: &mut Compo
     });
     let mut responses = Map::from_iter([("200".to_owned(), result)]);
     responses.extend(PROBLEM_STATUSES.iter().map(|status| (status.to_string(), problem.clone())));
+    let arguments = arguments.unwrap_or_else(|| json!({ "type": "object" }));
     let mut operation = json!({
         "operationId": id,
         "requestBody": {
             "required": true,
-            "content": json_body(arguments.unwrap_or_else(|| json!({ "type": "object" }))),
+            "content": { "application/json": { "schema": arguments } },
         },
         "responses": responses,
     });

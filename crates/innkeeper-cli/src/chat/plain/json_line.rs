@@ -42,7 +42,6 @@ pub(super) fn parse(line: &str) -> Result<JsonLine, LineProblem> {
     if !line.trim_start().starts_with('{') {
         return Ok(JsonLine::Typed(line.to_owned()));
     }
-    let problem = |id, text: String| Err(LineProblem { id, text });
     if let Err(error) = serde_json::from_str::<Map<String, Value>>(line) {
         return problem(None, format!("the line is no JSON object: {error}"));
     }
@@ -67,6 +66,10 @@ pub(super) fn parse(line: &str) -> Result<JsonLine, LineProblem> {
         Some(other) => problem(id, format!("no type `{other}`: use `message` or `response`")),
         None => problem(id, "the object has no `type`: use `message` or `response`".to_owned()),
     }
+}
+
+fn problem(id: Option<u64>, text: String) -> Result<JsonLine, LineProblem> {
+    Err(LineProblem { id, text })
 }
 
 #[cfg(test)]

@@ -6,15 +6,13 @@ use crate::checks::entry_checker::EntryChecker;
 use crate::form::raw;
 use crate::secret::{ExpandedValue, Secret};
 use crate::settings::server::{EnterpriseConfig, IdToken};
-use crate::text::key_location::key_segment;
+use crate::text::key_location::{PathSegment, key_segment};
 
 /// Returns the identity provider of an entry, or `None` after an error.
 pub(super) fn enterprise(
     checker: &mut EntryChecker<'_>,
     typed: raw::Enterprise,
 ) -> Option<EnterpriseConfig> {
-    let key_path =
-        |name: &'static str| [key_segment("oauth"), key_segment("enterprise"), key_segment(name)];
     let mut value = |name: &'static str, source_text: Option<String>| match source_text {
         None => Some(None),
         Some(source_text) => {
@@ -72,6 +70,10 @@ pub(super) fn enterprise(
     let client_id = client_id?;
     let id_token = id_token?;
     Some(EnterpriseConfig { issuer, token_endpoint, client_id, client_secret, id_token })
+}
+
+fn key_path(name: &'static str) -> [PathSegment<'static>; 3] {
+    [key_segment("oauth"), key_segment("enterprise"), key_segment(name)]
 }
 
 /// Returns whether traffic to the URL is encrypted or stays on this machine.

@@ -119,21 +119,15 @@ impl Files {
     }
 
     fn restore_file(&self, memory: &MemoryStore, path: &Path) -> io::Result<()> {
-        let broken = |problem: String| {
-            let hint = "correct the file, or remove it to end its connection";
-            io::Error::new(io::ErrorKind::InvalidData, format!("{problem}; {hint}"))
-        };
         let record: ConnectionRecord = serde_json::from_slice(&fs::read(path)?)
-            .map_err(|error| broken(format!("not a connection: {error}")))?;
+            .map_err(|error| broken(&format!("not a connection: {error}")))?;
         if self.path(record.connection.id) != path {
-            return Err(broken(
-                "the name of the file is not the name for its connection".to_owned(),
-            ));
+            return Err(broken("the name of the file is not the name for its connection"));
         }
         if (Utc::now() - record.expires).to_std().is_ok_and(|past| past >= EXPIRED_TIME) {
             return remove(path);
         }
-        memory.restore(record).map_err(|error| broken(format!("an event is not Base64: {error}")))
+        memory.restore(record).map_err(|error| broken(&format!("an event is not Base64: {error}")))
     }
 
     /// Writes the unsaved connections, and removes the files of those that the memory forgot.
@@ -158,6 +152,11 @@ impl Files {
         let hash = digest(&SHA256, id.to_string().as_bytes());
         self.directory.join(hex::encode(&hash.as_ref()[..16])).with_extension(FILE_EXTENSION)
     }
+}
+
+fn broken(problem: &str) -> io::Error {
+    let hint = "correct the file, or remove it to end its connection";
+    io::Error::new(io::ErrorKind::InvalidData, format!("{problem}; {hint}"))
 }
 
 /// Returns the locked directory, which only the user can read: whoever reads it can use the

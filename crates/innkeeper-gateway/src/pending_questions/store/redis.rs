@@ -49,8 +49,6 @@ struct Scripts {
 
 impl Scripts {
     fn new() -> Self {
-        let script =
-            |text: &str| Script::new(&[include_str!("redis/scripts/prelude.lua"), text].concat());
         Self {
             add: script(include_str!("redis/scripts/add.lua")),
             find: script(include_str!("redis/scripts/find.lua")),
@@ -60,6 +58,10 @@ impl Scripts {
             renew: script(include_str!("redis/scripts/renew.lua")),
         }
     }
+}
+
+fn script(text: &str) -> Script {
+    Script::new(&[include_str!("redis/scripts/prelude.lua"), text].concat())
 }
 
 fn one_question(reply: &Reply) -> Result<Box<Question>, StoreError> {

@@ -70,13 +70,16 @@ pub(super) async fn post(
 
 /// Returns the ids of the requests of a message.
 fn request_ids(message: &Message<'_>) -> Vec<RequestId> {
-    let id = |message: &Incoming<'_>| match message {
+    match message {
+        Message::Single(message) => request_id(message).into_iter().collect(),
+        Message::Batch(messages) => messages.iter().flatten().filter_map(request_id).collect(),
+    }
+}
+
+fn request_id(message: &Incoming<'_>) -> Option<RequestId> {
+    match message {
         Incoming::Request { id, .. } => Some(id.clone()),
         Incoming::Notification { .. } | Incoming::Response { .. } => None,
-    };
-    match message {
-        Message::Single(message) => id(message).into_iter().collect(),
-        Message::Batch(messages) => messages.iter().flatten().filter_map(id).collect(),
     }
 }
 

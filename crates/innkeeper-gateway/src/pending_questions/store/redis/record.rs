@@ -34,7 +34,6 @@ fn parse_one(fields: &[Bytes]) -> Result<Question, StoreError> {
     else {
         return Err(invalid("a field"));
     };
-    let optional = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     let response: Option<Box<RawValue>> = match response {
         "" => None,
         json => Some(serde_json::from_str(json).map_err(|_| invalid("response"))?),
@@ -54,6 +53,10 @@ fn parse_one(fields: &[Bytes]) -> Result<Question, StoreError> {
         reason: optional(reason),
         response,
     })
+}
+
+fn optional(text: &str) -> Option<String> {
+    (!text.is_empty()).then(|| text.to_owned())
 }
 
 fn time(text: &str, field: &str) -> Result<DateTime<Utc>, StoreError> {
