@@ -42,7 +42,7 @@ use crate::tools::{OfferedTools, describe_losses};
 use compaction::Compaction;
 use correction::{CorrectionState, RetryDecision};
 use empty_response::empty_response_problem;
-use iteration_calls::{CallContext, IterationCalls, reasoning_before_calls};
+use iteration_calls::{IterationCalls, reasoning_before_calls};
 use plan::{Plan, PlanDecision};
 use rejected_call::RejectedTextCall;
 use rejected_tools::ToolOmissions;
@@ -55,7 +55,8 @@ pub use circuit_breaker::MAX_CONSECUTIVE_FAILURES;
 pub(crate) use compaction::SUMMARY_SYSTEM_PROMPT;
 pub use config::RunConfig;
 pub use effect::{
-    CallOrigin, CallStatus, CallWarning, Effect, PendingCall, RunOutcome, StartDecision,
+    CallContext, CallOrigin, CallStatus, CallWarning, Effect, PendingCall, RunOutcome,
+    StartDecision,
 };
 pub use plan::{PlanCondition, PlanStep};
 pub use recovery::{ErrorRecord, RecoveryAction};

@@ -255,11 +255,11 @@ fn record(
         rejected: status == CallStatus::Rejected,
         outcome_unknown,
         cached,
-        origin: pending.origin,
-        failed_attempts: pending.failed_attempts,
+        origin: pending.context.origin,
+        failed_attempts: pending.context.failed_attempts,
         retry_attempt: pending.retry_attempt,
-        reasoning: std::mem::take(&mut pending.reasoning),
-        visible_results: pending.visible_results.clone(),
+        reasoning: std::mem::take(&mut pending.context.reasoning),
+        visible_results: pending.context.visible_results.clone(),
     };
     (record, content, status)
 }
@@ -279,11 +279,11 @@ fn rejected_record(call: RejectedToolCall) -> ToolCallRecord {
         rejected: true,
         outcome_unknown: false,
         cached: false,
-        origin: call.origin,
-        failed_attempts: call.failed_attempts,
+        origin: call.context.origin,
+        failed_attempts: call.context.failed_attempts,
         retry_attempt: call.retry_attempt,
-        reasoning: call.reasoning,
-        visible_results: call.visible_results,
+        reasoning: call.context.reasoning,
+        visible_results: call.context.visible_results,
     }
 }
 
@@ -309,11 +309,11 @@ fn interrupted_record(
         rejected: false,
         outcome_unknown: was_run,
         cached: false,
-        origin: pending.origin,
-        failed_attempts: pending.failed_attempts,
+        origin: pending.context.origin,
+        failed_attempts: pending.context.failed_attempts,
         retry_attempt: pending.retry_attempt,
-        reasoning: pending.reasoning.clone(),
-        visible_results: pending.visible_results.clone(),
+        reasoning: pending.context.reasoning.clone(),
+        visible_results: pending.context.visible_results.clone(),
     }
 }
 

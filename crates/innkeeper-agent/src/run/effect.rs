@@ -46,6 +46,17 @@ pub struct PendingCall {
     pub id: String,
     /// The call. Its arguments match the tool's schema, as far as the validator can check.
     pub call: ResolvedCall,
+    /// What led to the call.
+    pub context: CallContext,
+    /// 0 for a call that answers no failed call, otherwise one more than the failed call.
+    pub retry_attempt: u32,
+    /// The reason if the call is not to be run. The model gets the reason as the call's result.
+    pub refusal: Option<String>,
+}
+
+/// What led to a call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CallContext {
     /// The origin of the call.
     pub origin: CallOrigin,
     /// The number of malformed or rejected attempts at the call, which were not run.
@@ -53,13 +64,9 @@ pub struct PendingCall {
     /// What the model wrote before the call in the same response: its reasoning, or its text if
     /// there is no reasoning before the call.
     pub reasoning: String,
-    /// 0 for a call that answers no failed call, otherwise one more than the failed call.
-    pub retry_attempt: u32,
     /// The ids of the earlier calls of the run whose results the model saw when it made the call, in
     /// their order.
     pub visible_results: Arc<[String]>,
-    /// The reason if the call is not to be run. The model gets the reason as the call's result.
-    pub refusal: Option<String>,
 }
 
 /// The decision about the start of a call.

@@ -1,11 +1,9 @@
 //! The calls of one iteration: attempt numbers, refusals, results, and the errors of the run.
 
-use std::sync::Arc;
-
 use innkeeper_toolcall::ResolvedCall;
 
 use super::circuit_breaker::CircuitBreaker;
-use super::effect::{CallOrigin, CallStatus, CallWarning, PendingCall};
+use super::effect::{CallContext, CallStatus, CallWarning, PendingCall};
 use super::loop_detection::{CallResult, LoopAction, LoopDetector};
 use super::recovery::{self, CallKey, ErrorRecord, Recovery};
 use super::rejected_call::{RejectedTextCall, RejectedToolCall, readable_arguments};
@@ -33,15 +31,6 @@ impl IterationCall {
     fn key(&self) -> CallKey<'_> {
         CallKey { id: &self.id, tool: &self.tool, arguments: &self.arguments }
     }
-}
-
-/// What led to a call; see the fields of [`PendingCall`].
-#[derive(Debug)]
-pub(super) struct CallContext {
-    pub(super) origin: CallOrigin,
-    pub(super) failed_attempts: u32,
-    pub(super) reasoning: String,
-    pub(super) visible_results: Arc<[String]>,
 }
 
 /// Returns the text of a failed call's result.
@@ -112,14 +101,10 @@ impl IterationCalls {
         let repeated = self.loop_detector.refusal(open.key());
         open.is_refused_loop = repeated.is_some();
         let refusal = repeated.or_else(|| self.circuit_breaker.refusal(&open.tool));
-        let CallContext { origin, failed_attempts, reasoning, visible_results } = context;
         PendingCall {
             id: open.id.clone(),
             call,
-            origin,
-            failed_attempts,
-            reasoning,
-            visible_results,
+            context,
             retry_attempt: open.retry_attempt,
             refusal,
         }
@@ -265,7 +250,6 @@ impl IterationCalls {
     ) -> RejectedToolCall {
         self.finish(index, error.as_str().into(), CallStatus::Rejected, backtracking);
         let call = &self.calls[index];
-        let CallContext { origin, failed_attempts, reasoning, visible_results } = context;
         RejectedToolCall {
             position: index,
             iteration: self.iteration,
@@ -273,11 +257,8 @@ impl IterationCalls {
             tool: call.tool.clone(),
             arguments: readable_arguments(&call.arguments),
             error,
-            origin,
-            failed_attempts,
             retry_attempt: call.retry_attempt,
-            reasoning,
-            visible_results,
+            context,
         }
     }
 
@@ -321,11 +302,8 @@ impl IterationCalls {
             tool: call.tool,
             arguments: call.arguments,
             error: call.problem,
-            origin: context.origin,
-            failed_attempts: context.failed_attempts,
             retry_attempt,
-            reasoning: context.reasoning.clone(),
-            visible_results: context.visible_results.clone(),
+            context: context.clone(),
         });
         calls.collect()
     }

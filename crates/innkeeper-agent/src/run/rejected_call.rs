@@ -3,13 +3,10 @@
 //! A rejected call is still something that the model did. It stands in the result of the run, and
 //! counts as a failure wherever a failed call counts.
 
-use std::sync::Arc;
-
 use innkeeper_toolcall::{Json, ResolvedCall};
 
 use super::Run;
-use super::effect::CallOrigin;
-use super::iteration_calls::CallContext;
+use super::effect::{CallContext, CallOrigin};
 use super::response_parser::ParsedResponse;
 
 /// A call that the run rejected. The model gets the error: as the result of a native call, or in the
@@ -29,16 +26,10 @@ pub struct RejectedToolCall {
     pub arguments: Json,
     /// The error.
     pub error: String,
-    /// The origin of the call.
-    pub origin: CallOrigin,
-    /// The number of malformed or rejected attempts before this one.
-    pub failed_attempts: u32,
     /// 0 for a call that works on no failed goal, otherwise one more than the attempt before.
     pub retry_attempt: u32,
-    /// What the model wrote before the call in the same response.
-    pub reasoning: String,
-    /// The ids of the earlier calls of the run whose results the model saw when it made the call.
-    pub visible_results: Arc<[String]>,
+    /// What led to the call, with the number of rejected attempts before this one.
+    pub context: CallContext,
 }
 
 /// A call in the text of a response that is sent back for a correction.
