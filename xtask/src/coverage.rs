@@ -20,10 +20,9 @@ const EXCLUDED_CRATES: &[&str] = &[
     // The tests run it as a program without the Rust runtime, which has no counters.
     "innkeeper-supervisor",
     // They test the product, and are not shipped.
+    "innkeeper-application",
     "innkeeper-conformance",
     "innkeeper-fuzz",
-    "innkeeper-prompt-application",
-    "innkeeper-streaming-application",
     "innkeeper-testkit",
 ];
 /// Modules of the product that exist in test builds only.

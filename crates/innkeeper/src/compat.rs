@@ -23,7 +23,7 @@
 //! gamecode_mcp_client = { package = "innkeeper-mcp-client", path = "…/crates/innkeeper-mcp-client" }
 //! ```
 //!
-//! The program `innkeeper-streaming-application` of this workspace contains the quick start.
+//! The program `streaming-application` of this workspace contains the quick start.
 //! [`StreamingInterceptor`] and [`InterceptorState`] are the document's state machine.
 //!
 //! # Document 004: tools for any model, in its prompt
@@ -33,7 +33,7 @@
 //! mcp_client = { package = "innkeeper-mcp-client", path = "…/crates/innkeeper-mcp-client" }
 //! ```
 //!
-//! The program `innkeeper-prompt-application` of this workspace contains the usage, and its tests
+//! The program `prompt-application` of this workspace contains the usage, and its tests
 //! contain the configuration, the trait and the template of the document. Every setting of
 //! [`McpHostConfig`] has a default. A custom model implements two methods of the trait
 //! [`LlmProvider`], `generate` and `name`:

@@ -21,7 +21,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
         "innkeeper-gateway",
         &["innkeeper-host", "innkeeper-protocol", "innkeeper-schema", "innkeeper-toolcall"],
     ),
-    ("innkeeper-application", &["innkeeper"]),
+    ("innkeeper-application", &["innkeeper", "innkeeper-mcp-client"]),
     (
         "innkeeper-cli",
         &[
@@ -45,12 +45,9 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ),
     ("innkeeper-mcp-client", &["innkeeper"]),
     ("innkeeper-process", &["innkeeper-config", "innkeeper-supervisor"]),
-    // Two programs under the package names of the specification documents.
-    ("innkeeper-prompt-application", &["innkeeper", "innkeeper-mcp-client"]),
     ("innkeeper-protocol", &[]),
     ("innkeeper-python", &["innkeeper", "innkeeper-gateway", "innkeeper-host"]),
     ("innkeeper-schema", &[]),
-    ("innkeeper-streaming-application", &["innkeeper", "innkeeper-mcp-client"]),
     ("innkeeper-supervisor", &[]),
     ("innkeeper-testkit", &[]),
     ("innkeeper-toolcall", &["innkeeper-schema"]),

@@ -9,15 +9,12 @@ use innkeeper_testkit::fixture_program;
 use serde_json::json;
 
 /// A server that records its arguments.
-const SERVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/mcp-server.sh");
+const SERVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/prompt/mcp-server.sh");
 
 /// Runs the program in a directory.
 #[expect(clippy::disallowed_methods, reason = "the test is about the program itself")]
 fn run_in(directory: &Path) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_innkeeper-prompt-application"))
-        .current_dir(directory)
-        .output()
-        .unwrap()
+    Command::new(env!("CARGO_BIN_EXE_prompt-application")).current_dir(directory).output().unwrap()
 }
 
 /// Proves: P19

@@ -1,5 +1,9 @@
 //! Runs the quick start of specification document 001; each argument is a token of the model.
 
+// The package names of the document.
+extern crate innkeeper as gamecode_mcp_host;
+extern crate innkeeper_mcp_client as gamecode_mcp_client;
+
 use std::error::Error;
 use std::sync::Arc;
 

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 /// Runs the program in a directory with these tokens.
 #[expect(clippy::disallowed_methods, reason = "the test is about the program itself")]
 fn run_in(directory: &Path, tokens: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_innkeeper-streaming-application"))
+    Command::new(env!("CARGO_BIN_EXE_streaming-application"))
         .args(tokens)
         .current_dir(directory)
         .output()

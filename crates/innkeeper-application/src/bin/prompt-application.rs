@@ -1,5 +1,9 @@
 //! Runs the usage of specification document 004 with the Ollama server of this machine.
 
+// The package names of the document.
+extern crate innkeeper as mcp_host;
+extern crate innkeeper_mcp_client as mcp_client;
+
 use std::error::Error;
 
 // Document 004, "Usage", first lines.
