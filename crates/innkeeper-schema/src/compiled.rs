@@ -6,7 +6,7 @@ use jsonschema::{Draft, Validator};
 use serde_json::Value;
 
 use crate::correction;
-use crate::cost::{self, NodeGroups, SchemaBounds};
+use crate::cost::{NodeGroups, SchemaBounds};
 use crate::draft::{self, detect_draft};
 use crate::error::{CheckError, SchemaError};
 use crate::eval_cost::{CostEstimator, EvalCost};
@@ -15,7 +15,8 @@ use crate::limits;
 use crate::match_cost::{MatchCost, PatternCosts};
 use crate::messages;
 use crate::pattern;
-use crate::schema::SchemaSource;
+use crate::schema_size;
+use crate::source::SchemaSource;
 use crate::value_size::ValueSize;
 use crate::violation::Violation;
 
@@ -66,7 +67,7 @@ impl SchemaOutline {
     ///
     /// Returns the exceeded limit, or the invalid reference.
     pub(crate) fn new(schema: &Value) -> Result<Self, SchemaError> {
-        limits::check_size(schema)?;
+        schema_size::check_size(schema)?;
         let draft = detect_draft(schema)?;
         let graph = SchemaGraph::from_schema(schema, draft.id_keyword())?;
         let groups = NodeGroups::find(&graph);
@@ -191,7 +192,7 @@ impl CompiledSchema {
             return None;
         }
         let size = ValueSize::measure(value);
-        if self.bounds.recursive && self.bounds.depth * (size.depth + 1) > cost::MAX_DEPTH {
+        if self.bounds.recursive && self.bounds.depth * (size.depth + 1) > limits::MAX_DEPTH {
             return Some(CheckError::TooDeep);
         }
         let visits = self.visit_budget(size);

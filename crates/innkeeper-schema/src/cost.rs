@@ -2,17 +2,7 @@
 
 use crate::error::SchemaError;
 use crate::graph::{NodeId, SchemaGraph, SchemaNode};
-
-/// Maximum cost of a schema with all references expanded, in visited subschemas; real schemas stay
-/// below a few thousand, and compiling at the limit takes tens of milliseconds.
-pub(crate) const MAX_COST: u64 = 100_000;
-
-/// Maximum number of nested subschemas; each takes up to 1 KiB of stack in an unoptimized build,
-/// and the smallest expected stack has 1 MiB.
-pub(crate) const MAX_DEPTH: usize = 768;
-
-/// Maximum number of distinct regular expressions; compiling takes up to a millisecond for each.
-pub(crate) const MAX_PATTERNS: usize = 64;
+use crate::limits::{MAX_COST, MAX_DEPTH, MAX_PATTERNS};
 
 /// Bounds of a schema, computed from its graph.
 #[derive(Debug, PartialEq)]

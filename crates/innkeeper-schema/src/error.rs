@@ -1,11 +1,10 @@
 //! Errors of a schema, and of a check that has no result.
 
-use crate::cost::{MAX_COST, MAX_DEPTH, MAX_PATTERNS};
-use crate::keywords::MAX_ANCHOR_TARGETS;
-use crate::limits::{MAX_SCHEMA_BYTES, MAX_SCHEMA_DEPTH, MAX_SCHEMA_VALUES};
-use crate::messages::describe_location;
-use crate::pattern::MAX_TOTAL_BYTES;
-use crate::quote::quote;
+use crate::limits::{
+    MAX_ANCHOR_TARGETS, MAX_COST, MAX_DEPTH, MAX_PATTERNS, MAX_SCHEMA_BYTES, MAX_SCHEMA_DEPTH,
+    MAX_SCHEMA_VALUES, MAX_TOTAL_BYTES,
+};
+use crate::quote::{describe_location, quote};
 
 /// The reason why a schema cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -2,11 +2,6 @@
 
 use std::collections::HashMap;
 
-use serde_json::Value;
-
-use crate::error::SchemaError;
-use crate::keywords::SchemaReader;
-
 /// Index of a node in [`SchemaGraph::nodes`].
 pub(crate) type NodeId = usize;
 
@@ -70,20 +65,6 @@ pub(crate) struct SchemaGraph {
 }
 
 impl SchemaGraph {
-    /// Parses a schema; `id_keyword` is the draft's name for `$id`.
-    ///
-    /// # Errors
-    ///
-    /// Returns the reference that points outside the schema or has no target.
-    pub(crate) fn from_schema(
-        schema: &Value,
-        id_keyword: &'static str,
-    ) -> Result<Self, SchemaError> {
-        let mut graph = SchemaReader::new(schema, id_keyword).read()?;
-        graph.mark_evaluated();
-        Ok(graph)
-    }
-
     pub(crate) fn add_node(&mut self) -> NodeId {
         self.nodes.push(SchemaNode { weight: 1, ..SchemaNode::default() });
         self.nodes.len() - 1
@@ -91,7 +72,7 @@ impl SchemaGraph {
 
     /// Adds the cost of `unevaluatedProperties` and `unevaluatedItems`: to collect the evaluated
     /// parts, the validator applies every in-place subschema again, at every level.
-    fn mark_evaluated(&mut self) {
+    pub(crate) fn mark_evaluated(&mut self) {
         let unevaluated: Vec<NodeId> =
             (0..self.nodes.len()).filter(|node| self.nodes[*node].has_unevaluated).collect();
         let mut marks = HashMap::new();

@@ -6,15 +6,28 @@ use serde_json::{Map, Value};
 
 use crate::error::SchemaError;
 use crate::graph::{Applicator, NodeId, SchemaGraph};
+use crate::limits::MAX_ANCHOR_TARGETS;
 use crate::reference::{self, ReferenceTarget};
 
-/// Maximum number of targets of all references by anchor name. Duplicate names are rare, and a
-/// thousand references to a name used a thousand times would take long to parse.
-pub(crate) const MAX_ANCHOR_TARGETS: usize = 10_000;
+impl SchemaGraph {
+    /// Parses a schema; `id_keyword` is the draft's name for `$id`.
+    ///
+    /// # Errors
+    ///
+    /// Returns the reference that points outside the schema or has no target.
+    pub(crate) fn from_schema(
+        schema: &Value,
+        id_keyword: &'static str,
+    ) -> Result<Self, SchemaError> {
+        let mut graph = SchemaReader::new(schema, id_keyword).read()?;
+        graph.mark_evaluated();
+        Ok(graph)
+    }
+}
 
 /// A parser for a schema, with its partial graph.
 #[derive(Debug)]
-pub(crate) struct SchemaReader<'s> {
+struct SchemaReader<'s> {
     schema: &'s Value,
     id_keyword: &'static str,
     graph: SchemaGraph,
@@ -29,7 +42,7 @@ pub(crate) struct SchemaReader<'s> {
 }
 
 impl<'s> SchemaReader<'s> {
-    pub(crate) fn new(schema: &'s Value, id_keyword: &'static str) -> Self {
+    fn new(schema: &'s Value, id_keyword: &'static str) -> Self {
         Self {
             schema,
             id_keyword,
@@ -43,7 +56,7 @@ impl<'s> SchemaReader<'s> {
         }
     }
 
-    pub(crate) fn read(mut self) -> Result<SchemaGraph, SchemaError> {
+    fn read(mut self) -> Result<SchemaGraph, SchemaError> {
         self.node_for(self.schema);
         let mut named = Vec::new();
         let mut referring = false;

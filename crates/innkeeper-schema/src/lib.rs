@@ -17,30 +17,27 @@
 //! # Ok::<(), innkeeper_schema::CheckError>(())
 //! ```
 
-mod error;
-mod violation;
-
-mod draft;
-mod limits;
-mod number;
-mod quote;
-mod reference;
-mod type_name;
-
+mod compiled;
 mod correction;
+mod cost;
+mod draft;
+mod error;
+mod eval_cost;
 mod graph;
 mod keywords;
-
-mod cost;
-mod pattern;
-mod value_size;
-
-mod eval_cost;
+mod limits;
 mod match_cost;
 mod messages;
-
-mod compiled;
+mod number;
+mod pattern;
+mod quote;
+mod reference;
 mod schema;
+mod schema_size;
+mod source;
+mod type_name;
+mod value_size;
+mod violation;
 
 #[cfg(test)]
 mod tests;

@@ -218,11 +218,6 @@ fn join_list(all: &[String], last: &str) -> String {
     }
 }
 
-/// Describes a location in a schema.
-pub(crate) fn describe_location(pointer: &str) -> String {
-    if pointer.is_empty() { "the root".to_owned() } else { quote(pointer) }
-}
-
 fn describe_name(property: &Value) -> String {
     quote(property.as_str().unwrap_or_default())
 }

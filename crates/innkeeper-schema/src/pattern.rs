@@ -5,15 +5,12 @@ use std::ops::RangeInclusive;
 use jsonschema::{Draft, PatternOptions, ValidationOptions};
 use serde_json::json;
 
-use crate::cost::MAX_PATTERNS;
 use crate::error::SchemaError;
+use crate::limits::{MAX_PATTERNS, MAX_TOTAL_BYTES};
 
 /// Sizes tried for a compiled expression, as powers of two, in bytes. Compiling an expression of
 /// the last size takes about a tenth of a second.
 const SIZE_EXPONENTS: RangeInclusive<u32> = 12..=22;
-
-/// Maximum total size of all compiled expressions of a schema, in bytes.
-pub(crate) const MAX_TOTAL_BYTES: u64 = 1 << 22;
 
 /// Size of a small expression, in bytes: that many expressions never exceed the total.
 const SMALL_BYTES: u64 = MAX_TOTAL_BYTES / MAX_PATTERNS as u64;

@@ -10,7 +10,8 @@ use serde_json::value::RawValue;
 
 use crate::compiled::{CompiledSchema, SchemaOutline};
 use crate::error::{CheckError, SchemaError};
-use crate::limits::{self, MAX_SCHEMA_BYTES};
+use crate::schema_size;
+use crate::source::SchemaSource;
 use crate::violation::Violation;
 
 /// A JSON Schema from an untrusted source, compiled once at the first use.
@@ -47,7 +48,7 @@ impl Schema {
     /// the schema, or has an unknown dialect. A schema within the limits may still fail to compile.
     pub fn check_limits(&self) -> Result<(), SchemaError> {
         match &self.source {
-            SchemaSource::Text(text) if limits::are_certainly_met(text.get()) => Ok(()),
+            SchemaSource::Text(text) if schema_size::is_certainly_small(text.get()) => Ok(()),
             source => SchemaOutline::new(&*source.to_value()?).map(drop),
         }
     }
@@ -110,28 +111,4 @@ impl fmt::Debug for Schema {
 /// runs, so a panic leaves nothing inconsistent.
 fn catch_panic<T>(run: impl FnOnce() -> T) -> Option<T> {
     catch_unwind(AssertUnwindSafe(run)).ok()
-}
-
-/// A schema before compilation.
-#[derive(Debug)]
-pub(crate) enum SchemaSource {
-    Text(Box<RawValue>),
-    Value(Value),
-}
-
-impl SchemaSource {
-    /// Returns the schema as a value.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the text is too long or invalid.
-    pub(crate) fn to_value(&self) -> Result<Cow<'_, Value>, SchemaError> {
-        match self {
-            Self::Value(schema) => Ok(Cow::Borrowed(schema)),
-            Self::Text(text) if text.get().len() > MAX_SCHEMA_BYTES => Err(SchemaError::TooLong),
-            Self::Text(text) => serde_json::from_str(text.get())
-                .map(Cow::Owned)
-                .map_err(|error| SchemaError::InvalidJson { reason: error.to_string() }),
-        }
-    }
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::read;
 use crate::compiled::SchemaOutline;
 use crate::correction;
-use crate::limits;
+use crate::schema_size;
 
 fn name() -> impl Strategy<Value = String> {
     prop::sample::select(vec!["a", "b", "ab", "c/~d"]).prop_map(str::to_owned)
@@ -127,7 +127,7 @@ proptest! {
     #[test]
     fn a_text_that_shows_its_limits_is_within_them(schema in part()) {
         let text = schema.to_string();
-        if limits::are_certainly_met(&text) {
+        if schema_size::is_certainly_small(&text) {
             prop_assert!(SchemaOutline::new(&schema).is_ok(), "{}", text);
         }
     }

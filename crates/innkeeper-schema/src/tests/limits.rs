@@ -4,9 +4,9 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::{fits, limit_message, only_message};
-use crate::cost::MAX_DEPTH;
-use crate::limits::{MAX_SCHEMA_DEPTH, are_certainly_met};
+use crate::limits::{MAX_DEPTH, MAX_SCHEMA_DEPTH};
 use crate::schema::Schema;
+use crate::schema_size::is_certainly_small;
 
 /// Runs a function on the smallest expected stack.
 fn on_a_small_stack(run: impl FnOnce() + Send + 'static) {
@@ -38,11 +38,11 @@ fn only_a_short_text_without_references_patterns_and_large_numbers_shows_its_lim
     let text = |schema: &str| RawValue::from_string(schema.to_owned()).unwrap();
     let tool =
         r#"{"type":"object","properties":{"e":{"type":"number","maximum":1.5}},"required":["e"]}"#;
-    assert!(are_certainly_met(tool));
+    assert!(is_certainly_small(tool));
     let nested = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
-    assert!(are_certainly_met(&nested(100)) && !are_certainly_met(&nested(101)));
+    assert!(is_certainly_small(&nested(100)) && !is_certainly_small(&nested(101)));
     let digits = |count: usize| format!(r#"{{"maximum":{}}}"#, "9".repeat(count));
-    assert!(are_certainly_met(&digits(300)) && !are_certainly_met(&digits(301)));
+    assert!(is_certainly_small(&digits(300)) && !is_certainly_small(&digits(301)));
     assert_eq!(Schema::from_text(text(&digits(300))).to_value().map(drop), Ok(()));
     for other in [
         r##"{"$ref":"#/a"}"##,
@@ -54,7 +54,7 @@ fn only_a_short_text_without_references_patterns_and_large_numbers_shows_its_lim
         r#"{"unevaluatedItems":false}"#,
         &format!(r#"{{"title":"{}"}}"#, "x".repeat(5_000)),
     ] {
-        assert!(!are_certainly_met(other), "{other}");
+        assert!(!is_certainly_small(other), "{other}");
     }
     let unusable = Schema::from_text(text(r##"{"$ref":"#/a"}"##));
     assert!(unusable.check_limits().is_err());
