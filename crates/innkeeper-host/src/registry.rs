@@ -202,7 +202,9 @@ impl Registry {
             unavailable_reason: Some(UnavailableReason::Shutdown),
             entry: server.status().entry.clone(),
         });
-        let unavailable = unavailable.chain(members.invalid.iter().map(invalid_catalog_server));
+        let unavailable = unavailable.chain(
+            members.invalid.iter().map(|(name, server)| invalid_catalog_server(name, server)),
+        );
         self.catalog.store(Arc::new(Catalog::build(unavailable.collect(), self.allow_bare_names)));
     }
 
@@ -316,7 +318,9 @@ impl Registry {
                 entry: status.entry.clone(),
             }
         });
-        let servers = servers.chain(members.invalid.iter().map(invalid_catalog_server));
+        let servers = servers.chain(
+            members.invalid.iter().map(|(name, server)| invalid_catalog_server(name, server)),
+        );
         self.catalog.store(Arc::new(Catalog::build(servers.collect(), self.allow_bare_names)));
     }
 }
@@ -331,7 +335,7 @@ pub(crate) fn invalid_reason(server: &InvalidServer) -> UnavailableReason {
     UnavailableReason::InvalidConfiguration(server.reason().into())
 }
 
-fn invalid_catalog_server((name, server): (&Arc<str>, &InvalidServer)) -> CatalogServer {
+fn invalid_catalog_server(name: &Arc<str>, server: &InvalidServer) -> CatalogServer {
     CatalogServer {
         name: name.clone(),
         state: ServerState::Unavailable,

@@ -87,7 +87,7 @@ impl CallScheduler {
             self.foreign_texts.add_result(output);
         }
         let outcome = outcome.as_deref().map_err(|error| &**error);
-        self.log_writer.log_execution(*index, tool, outcome, (*elapsed, *cached));
+        self.log_writer.log_execution(*index, tool, outcome, *elapsed, *cached);
         Some(execution)
     }
 }

@@ -147,7 +147,8 @@ impl LogWriter {
         call: usize,
         tool: &str,
         outcome: Result<&ToolOutput, &ToolError>,
-        (elapsed, cached): (Duration, bool),
+        elapsed: Duration,
+        cached: bool,
     ) {
         let Some(open) = &self.0 else { return };
         let (kind, details) = match outcome {

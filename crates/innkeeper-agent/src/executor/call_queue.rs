@@ -190,14 +190,14 @@ impl CallQueue {
         let running = async move {
             let running_call = RunningCall::new(&queued, executor.timing.clone());
             let (outcome, cached) = executor.run(&snapshot, &queued, sender).await;
-            ToolExecution::record(queued, outcome, (running_call.finish(), cached))
+            ToolExecution::record(queued, outcome, running_call.finish(), cached)
         };
         self.running.push(running.boxed());
     }
 
     /// Ends a call that is not run.
     pub(crate) fn refuse(queued: QueuedCall, error: ToolError) -> ToolExecution {
-        ToolExecution::record(queued, Err(error), (Duration::ZERO, false))
+        ToolExecution::record(queued, Err(error), Duration::ZERO, false)
     }
 
     /// Returns the next change; `None` if the queue is empty or approved calls wait for

@@ -38,7 +38,8 @@ impl ToolExecution {
     pub(super) fn record(
         queued: QueuedCall,
         outcome: Result<Arc<ToolOutput>, ToolError>,
-        (elapsed, cached): (Duration, bool),
+        elapsed: Duration,
+        cached: bool,
     ) -> Self {
         let QueuedCall { index, call, arguments_text, has_changed_arguments, .. } = queued;
         if let Some(audited) = audit_outcome(&outcome) {
@@ -166,7 +167,7 @@ mod tests {
         assert_eq!(queued.memory_bytes(), value + text);
 
         let outcome = output(&json!("a".repeat(2000)), false);
-        let execution = ToolExecution::record(queued, outcome, (Duration::ZERO, false));
+        let execution = ToolExecution::record(queued, outcome, Duration::ZERO, false);
         let record = size_of::<ToolExecution>() + "read".len();
         assert_eq!(execution.memory_bytes(), record + value + 2002);
     }

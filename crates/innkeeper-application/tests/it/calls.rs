@@ -109,7 +109,7 @@ async fn tools_are_listed_with_their_definitions_and_arguments_are_completed() {
     assert_eq!(names, [("app.measure", "measure"), ("app.ask", "ask")]);
     let prompt = CompletionReference::Prompt("app.greet");
     let options = CallOptions::default();
-    let values = host.complete(prompt, ("language", "e"), &Map::new(), options).await.unwrap();
+    let values = host.complete(prompt, "language", "e", &Map::new(), options).await.unwrap();
     let expected = json!({"completion": {"values": ["english", "esperanto"]}});
     assert_eq!(serde_json::from_str::<serde_json::Value>(values.get()).unwrap(), expected);
     host.shutdown().await;

@@ -134,7 +134,7 @@ impl Calls {
                 } else {
                     CompletionReference::Template { uri: &item, server: &server_name }
                 };
-                host.complete(reference, (&name, &value), &context, options).await
+                host.complete(reference, &name, &value, &context, options).await
             })
             .await;
         let result = result.map_err(|error| RpcError::from_call_error(error, &shown))??;

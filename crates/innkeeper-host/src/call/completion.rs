@@ -28,7 +28,8 @@ pub enum CompletionReference<'a> {
 pub(crate) async fn complete(
     catalog: &Catalog,
     target: CompletionReference<'_>,
-    argument: (&str, &str),
+    argument_name: &str,
+    value: &str,
     context_arguments: &Map<String, Value>,
     options: CallOptions,
 ) -> Result<Box<RawValue>, CallError> {
@@ -46,8 +47,7 @@ pub(crate) async fn complete(
             (&*template.connection, uri, reference, template.timeout)
         }
     };
-    let (name, value) = argument;
-    let argument = json!({ "name": name, "value": value });
+    let argument = json!({ "name": argument_name, "value": value });
     let context = json!({ "arguments": context_arguments });
     let members: [Member<'_>; 3] =
         [("ref", &reference), ("argument", &argument), ("context", &context)];

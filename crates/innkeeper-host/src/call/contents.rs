@@ -28,7 +28,7 @@ pub(crate) async fn get_prompt(
     let route = match catalog.prompt(name) {
         Ok(route) => route,
         Err(error) => {
-            return read_unavailable(catalog, (ItemKind::Prompt, name), &key, &options, error);
+            return read_unavailable(catalog, ItemKind::Prompt, name, &key, &options, error);
         }
     };
     let problems = prompt_argument_problems(&route.required_arguments, arguments);
@@ -88,7 +88,7 @@ pub(crate) async fn read_resource(
     let route = match catalog.resource(uri, server) {
         Ok(route) => route,
         Err(error) => {
-            return read_unavailable(catalog, (ItemKind::Resource, uri), &key, &options, error);
+            return read_unavailable(catalog, ItemKind::Resource, uri, &key, &options, error);
         }
     };
     let connection = &*route.connection;
@@ -115,7 +115,8 @@ pub(crate) async fn read_resource(
 /// Returns the stale result of an unavailable server, or the error.
 fn read_unavailable(
     catalog: &Catalog,
-    (kind, requested): (ItemKind, &str),
+    kind: ItemKind,
+    requested: &str,
     key: &CacheKey,
     options: &CallOptions,
     error: CallError,

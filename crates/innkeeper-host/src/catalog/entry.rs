@@ -86,7 +86,8 @@ impl CatalogEntry {
     pub(crate) fn new(
         connection: Arc<Connection>,
         config: &Arc<ServerConfig>,
-        info_and_instructions: (Option<Box<RawValue>>, Option<String>),
+        server_info: Option<Box<RawValue>>,
+        instructions: Option<String>,
         mut listing: ServerListing,
         quarantined: &mut Vec<Quarantined>,
     ) -> Self {
@@ -135,7 +136,6 @@ impl CatalogEntry {
         let content_scanners = ContentScanners::from_config(config, server, fingerprints);
         let prompts =
             prompt_routes(&listing.prompts, config.timeout, &content_scanners, &connection);
-        let (server_info, instructions) = info_and_instructions;
         let timeout = config.timeout;
         let verdict = instructions.as_ref().and_then(|text| guard::scan_instructions(text, mode));
         let instructions_withheld = verdict.as_ref().is_some_and(|verdict| verdict.withheld);
@@ -167,13 +167,13 @@ impl CatalogEntry {
 
     /// Rebuilds the entry from the same listing with another configuration.
     pub(crate) fn rebuilt_with(&self, config: &Arc<ServerConfig>) -> Self {
-        let info_and_instructions = (self.server_info.clone(), self.instructions.clone());
         // The first build already reported the unusable items.
         let mut quarantined = Vec::new();
         Self::new(
             self.connection.clone(),
             config,
-            info_and_instructions,
+            self.server_info.clone(),
+            self.instructions.clone(),
             self.full_listing(),
             &mut quarantined,
         )

@@ -86,7 +86,8 @@ pub(crate) struct HandshakeResult {
 pub(crate) async fn continue_session(
     session: &Session,
     server: &Arc<str>,
-    (initialized, revision): (&InitializeResult, Revision),
+    initialized: &InitializeResult,
+    revision: Revision,
     deadline: Instant,
 ) -> Result<HandshakeResult, CallError> {
     let started = Instant::now();

@@ -157,7 +157,7 @@ impl Host {
     }
 
     /// Requests completions for an argument of a prompt or template (`completion/complete`).
-    /// `argument` is the name and the partial value; `context_arguments` are the arguments with
+    /// `value` is what the user has typed of the argument; `context_arguments` are the arguments with
     /// known values. Returns the result as the server sent it, without a cache. The time limits are
     /// those of [`Host::call_tool`]. Dropping the future cancels the request.
     ///
@@ -167,11 +167,13 @@ impl Host {
     pub async fn complete(
         &self,
         reference: CompletionReference<'_>,
-        argument: (&str, &str),
+        argument_name: &str,
+        value: &str,
         context_arguments: &Map<String, Value>,
         options: CallOptions,
     ) -> Result<Box<RawValue>, CallError> {
-        call::complete(&self.catalog(), reference, argument, context_arguments, options).await
+        let catalog = self.catalog();
+        call::complete(&catalog, reference, argument_name, value, context_arguments, options).await
     }
 
     /// Sends a request with a method for which the host has no function, and returns the result as

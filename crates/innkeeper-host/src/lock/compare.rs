@@ -60,7 +60,7 @@ fn compare_servers(
     for tool in tools {
         match (before.tools.get(tool), after.tools.get(tool)) {
             (Some(before), Some(after)) if before.hash != after.hash => {
-                all.extend(definition::compare_definitions(names, (name, tool), before, after));
+                all.extend(definition::compare_definitions(names, name, tool, before, after));
             }
             (Some(before), None) => {
                 let mut changes =

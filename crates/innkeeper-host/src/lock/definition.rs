@@ -35,7 +35,8 @@ pub(super) fn has_ambiguous_members(pin: &PinnedTool) -> bool {
 /// Returns the changes from `before` to `after`, the most severe first; at least one.
 pub(super) fn compare_definitions(
     names: &ToolNames<'_>,
-    (server, tool): (&str, &str),
+    server: &str,
+    tool: &str,
     before: &PinnedTool,
     after: &PinnedTool,
 ) -> Vec<PinChange> {

@@ -55,9 +55,9 @@ impl SchemaComparison<'_, '_> {
             let wider = *after == Value::Bool(true) || *before == Value::Bool(false);
             return self.report_constraint(path, wider, Some(before), Some(after));
         };
-        for (key, before, after) in differing_members(old, new) {
+        for (key, _, _) in differing_members(old, new) {
             let path = format!("{path}/{}", key.replace('~', "~0").replace('/', "~1"));
-            self.compare_keyword(&path, key, (before, after), (old, new));
+            self.compare_keyword(&path, key, old, new);
         }
     }
 
@@ -65,12 +65,14 @@ impl SchemaComparison<'_, '_> {
         &mut self,
         path: &str,
         key: &str,
-        (before, after): (KeywordValue<'_>, KeywordValue<'_>),
-        (old, new): (&Map<String, Value>, &Map<String, Value>),
+        old: &Map<String, Value>,
+        new: &Map<String, Value>,
     ) {
+        let before = old.get(key);
+        let after = new.get(key);
         match key {
             "title" | "description" => compare_text(self.names, self.changes, path, before, after),
-            "properties" => self.compare_properties(path, (before, after), new),
+            "properties" => self.compare_properties(path, before, after, new),
             "required" => self.compare_required(path, before, after),
             "type" => {
                 let wider = types(after).is_none_or(|new| {
@@ -121,7 +123,8 @@ impl SchemaComparison<'_, '_> {
     fn compare_properties(
         &mut self,
         path: &str,
-        (before, after): (KeywordValue<'_>, KeywordValue<'_>),
+        before: KeywordValue<'_>,
+        after: KeywordValue<'_>,
         new: &Map<String, Value>,
     ) {
         let empty = Map::new();

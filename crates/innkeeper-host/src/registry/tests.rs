@@ -79,7 +79,7 @@ fn entry(server: &Server, events: &EventPublisher, tasks: &BackgroundTasks) -> C
     };
     let listing =
         ServerListing { tools: vec![tool("read"), tool("write")], ..ServerListing::default() };
-    CatalogEntry::new(Arc::new(connection), &config, (None, None), listing, &mut Vec::new())
+    CatalogEntry::new(Arc::new(connection), &config, None, None, listing, &mut Vec::new())
 }
 
 fn server(config: &Config) -> Arc<Server> {

@@ -176,11 +176,11 @@ async fn refresh_lists(
             refresh_outcome(&server.name, &before, &failures)
         }
         Ok(failures) => {
-            let server_details = (entry.server_info.clone(), entry.instructions.clone());
             let next = CatalogEntry::new(
                 connection.clone(),
                 &server.config(),
-                server_details,
+                entry.server_info.clone(),
+                entry.instructions.clone(),
                 server_listing,
                 &mut excluded,
             );

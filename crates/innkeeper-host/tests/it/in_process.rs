@@ -216,7 +216,7 @@ async fn a_request_for_input_during_a_completion_is_answered_by_the_callback() {
     let host = builder.connect("modern", stream).start().await.unwrap();
     let prompt = CompletionReference::Prompt("modern.greet");
     let known = Map::new();
-    let completion = host.complete(prompt, ("city", "R"), &known, CallOptions::default()).await;
+    let completion = host.complete(prompt, "city", "R", &known, CallOptions::default()).await;
     assert!(completion.unwrap().get().contains(r#""state":"first""#));
     host.shutdown().await;
 }

@@ -89,7 +89,7 @@ async fn values_of(
 ) -> Vec<String> {
     let options =
         CallOptions { timeout: Some(VALUES_TIMEOUT), retries: Some(0), ..CallOptions::default() };
-    let Ok(result) = host.complete(reference, (argument, typed), context, options).await else {
+    let Ok(result) = host.complete(reference, argument, typed, context, options).await else {
         return Vec::new();
     };
     let values = skim::member(result.get(), "completion")

@@ -112,9 +112,15 @@ impl Launcher {
             .await
             .map_err(|reason| (StartPhase::Lists, reason))?;
         report_missing(&self.events, &server.name, &listing);
-        let server_details = (server_info, instructions);
-        let entry =
-            CatalogEntry::new(connection, &server.config(), server_details, listing, &mut excluded);
+        let config = server.config();
+        let entry = CatalogEntry::new(
+            connection,
+            &config,
+            server_info,
+            instructions,
+            listing,
+            &mut excluded,
+        );
         report_quarantined(&self.events, &server.name, &excluded);
         Ok(entry)
     }
@@ -132,8 +138,9 @@ impl Launcher {
         let client = HandshakeClient { server: &server.name, info: &self.client, capabilities };
         let StartedServer { instance, session, http_session, .. } = &mut *running;
         let continued = http_session.as_ref().and_then(|state| state.continued());
-        if let Some(continued) = continued {
-            let continuing = continue_session(session, &server.name, continued, clock.deadline());
+        if let Some((initialized, revision)) = continued {
+            let continuing =
+                continue_session(session, &server.name, initialized, revision, clock.deadline());
             let continuing = run_while_alive(instance, clock, continuing).await;
             continuing.map_err(|reason| (StartPhase::Handshake, reason))
         } else if server_seen {

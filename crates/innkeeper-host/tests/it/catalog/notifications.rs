@@ -124,7 +124,7 @@ async fn an_argument_is_completed_by_its_server_and_its_refusal_is_an_answer() {
     let host = test_env.start([test_env.fixture("one")]).await.unwrap();
     let prompt = CompletionReference::Prompt("one.greet");
     let options = CallOptions::default();
-    let completion = host.complete(prompt, ("name", "Ad"), &Map::new(), options.clone()).await;
+    let completion = host.complete(prompt, "name", "Ad", &Map::new(), options.clone()).await;
     assert_eq!(completion.unwrap_err().class(), ErrorClass::Server, "this one completes nothing");
     let journal = test_env.journal();
     let expected = json!({
@@ -133,7 +133,7 @@ async fn an_argument_is_completed_by_its_server_and_its_refusal_is_an_answer() {
     });
     assert_eq!(*journal.params("completion/complete")[0], expected);
     let nowhere = CompletionReference::Prompt("one.nothing");
-    let unknown = host.complete(nowhere, ("name", ""), &Map::new(), options).await;
+    let unknown = host.complete(nowhere, "name", "", &Map::new(), options).await;
     assert_eq!(unknown.unwrap_err().class(), ErrorClass::Routing);
     host.shutdown().await;
 }
