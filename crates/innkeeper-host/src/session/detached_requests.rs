@@ -16,9 +16,9 @@ use tokio::time::Instant;
 use super::active_tasks::ActiveTaskGuard;
 use super::{OutgoingRequest, Session, SessionState};
 
-/// Maximum number of queued requests; further ones are dropped. The calls of a server have fewer
-/// places.
-const MAX_QUEUED: usize = 1 << 12;
+/// Maximum number of queued requests; further ones are dropped. `maxConcurrent` permits fewer calls
+/// (10,000), so a host that drops all of them at once loses none.
+const MAX_QUEUED: usize = 1 << 14;
 
 /// A request that is ready to be sent.
 #[derive(Debug)]
@@ -88,5 +88,31 @@ impl QueuedRequest {
             let outcome = error.kind().as_str();
             tracing::debug!(server, method, outcome, "background request failed");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use innkeeper_protocol::method;
+    use serde_json::value::to_raw_value;
+
+    use super::*;
+    use crate::session::SessionLimits;
+    use crate::session::tests::open_session;
+
+    #[tokio::test]
+    async fn a_full_queue_drops_the_next_request() {
+        let (_peer, session, _tasks) = open_session(SessionLimits::default());
+        let queued = || session.0.active_tasks.borrow().count;
+        // Nothing is sent before the test waits.
+        for _ in 0..=MAX_QUEUED {
+            session.send_detached(DetachedRequest {
+                method: method::TASKS_CANCEL,
+                name: "t".to_owned(),
+                params: to_raw_value(&()).unwrap(),
+                limit: Duration::from_secs(1),
+            });
+        }
+        assert_eq!(queued(), MAX_QUEUED);
     }
 }

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::*;
 
-fn open_session(limits: SessionLimits) -> (InMemoryServer, Session, BackgroundTasks) {
+pub(super) fn open_session(limits: SessionLimits) -> (InMemoryServer, Session, BackgroundTasks) {
     let (peer, reader, writer) = InMemoryServer::new();
     let (tasks, callbacks) = (BackgroundTasks::default(), CallbackRegistry::default());
     let (server, events) = ("fx".into(), EventPublisher::new());
