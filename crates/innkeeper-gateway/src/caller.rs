@@ -5,9 +5,11 @@ use std::sync::Arc;
 use innkeeper_host::TraceContext;
 use innkeeper_protocol::Era;
 
+use crate::bindings::Endpoints;
 use crate::client::{Client, ClientIdentity};
 use crate::metrics::ClientTransport;
 use crate::owned_calls::OwnedCalls;
+use crate::pending_questions::QuestionAsker;
 use crate::principal::Principal;
 use crate::question_owners::CallClient;
 use crate::subscribers::Subscription;
@@ -33,6 +35,17 @@ pub(crate) struct Caller {
 impl Caller {
     pub(crate) fn era(&self) -> Era {
         self.identity.revision.era()
+    }
+
+    /// Returns who asks a question during a call.
+    pub(crate) fn asker(&self, endpoints: &Endpoints) -> QuestionAsker {
+        let revision = self.identity.revision.as_str();
+        QuestionAsker {
+            principal: (**self.principal.id()).to_owned(),
+            client: format!("{} {revision}", self.transport.as_str()),
+            endpoint: endpoints.label(self.endpoint),
+            revision: revision.to_owned(),
+        }
     }
 
     pub(crate) fn call_client(&self) -> CallClient {

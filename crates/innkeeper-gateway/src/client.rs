@@ -2,18 +2,17 @@
 //! answers.
 
 mod callback;
+mod open_questions;
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use bytes::Bytes;
 use innkeeper_host::{CallbackError, CallbackResult, LogLevel, ServerRequest};
 use innkeeper_protocol::request_meta::EXTENSION_TASKS;
 use innkeeper_protocol::{ErrorObject, RequestId, Revision, envelope, method, skim};
-use serde_json::json;
 use serde_json::value::RawValue;
-use tokio::sync::{SetOnce, oneshot};
+use tokio::sync::{SetOnce, watch};
 
 use crate::json_text;
 use crate::principal::Principal;
@@ -21,12 +20,10 @@ use crate::sink::MessageSink;
 use crate::task_ids::TaskIdPair;
 
 pub(crate) use callback::ClientCallback;
+use open_questions::OpenQuestions;
 
 /// Maximum number of requests of one client in flight; more are rejected.
 pub(crate) const MAX_REQUESTS_IN_FLIGHT: usize = 1_024;
-
-/// Maximum number of requests of servers that wait for the response of one client.
-const MAX_OPEN_QUESTIONS: usize = 64;
 
 /// The capabilities of a client that answers requests of servers.
 const ANSWER_CAPABILITIES: [&str; 3] = ["sampling", "elicitation", "roots"];
@@ -103,17 +100,50 @@ pub(crate) struct Client {
     pub(crate) endpoint: usize,
     /// Receives the messages that belong to no request.
     pub(crate) general: MessageSink,
+    pub(crate) settings: ClientSettings,
+    stage: watch::Sender<ClientStage>,
+    requests: Mutex<HashMap<RequestId, Arc<SetOnce<()>>>>,
+    questions: OpenQuestions,
+}
+
+/// What a client has told about itself.
+#[derive(Debug, Default)]
+pub(crate) struct ClientSettings {
     identity: OnceLock<ClientIdentity>,
     /// Set by `notifications/initialized`.
     pub(crate) initialized: SetOnce<()>,
-    /// Set when the client sends no more messages.
-    input_ended: SetOnce<()>,
-    /// Whether the connection or session has ended.
-    has_ended: AtomicBool,
-    requests: Mutex<HashMap<RequestId, Arc<SetOnce<()>>>>,
-    questions: Mutex<HashMap<u64, oneshot::Sender<CallbackResult>>>,
-    next_question: AtomicU64,
     log_level: Mutex<Option<LogLevel>>,
+}
+
+impl ClientSettings {
+    /// Records what the client declared in `initialize`; returns whether this is the first time.
+    pub(crate) fn initialize(&self, identity: ClientIdentity) -> bool {
+        self.identity.set(identity).is_ok()
+    }
+
+    /// Returns what the client declared in `initialize`.
+    pub(crate) fn identity(&self) -> Option<&ClientIdentity> {
+        self.identity.get()
+    }
+
+    /// Sets the minimum level of log messages for the client.
+    pub(crate) fn set_log_level(&self, level: LogLevel) {
+        *self.log_level.lock().unwrap_or_else(PoisonError::into_inner) = Some(level);
+    }
+
+    pub(crate) fn log_level(&self) -> Option<LogLevel> {
+        *self.log_level.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How far a connection or session has come to its end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd)]
+enum ClientStage {
+    #[default]
+    Open,
+    /// The client sends no more messages.
+    InputEnded,
+    Ended,
 }
 
 /// The reason why a request cannot start.
@@ -130,39 +160,21 @@ impl Client {
             principal,
             endpoint,
             general,
-            identity: OnceLock::new(),
-            initialized: SetOnce::new(),
-            input_ended: SetOnce::new(),
-            has_ended: AtomicBool::new(false),
+            settings: ClientSettings::default(),
+            stage: watch::Sender::default(),
             requests: Mutex::default(),
-            questions: Mutex::default(),
-            next_question: AtomicU64::new(1),
-            log_level: Mutex::default(),
+            questions: OpenQuestions::default(),
         }
     }
 
     /// Numbers the requests to the client from the number after this: an answer to a request of an
     /// earlier replica then answers none of this one.
     pub(crate) fn start_questions_after(&self, number: u64) {
-        self.next_question.store(number + 1, Ordering::Relaxed);
-    }
-
-    /// Records what the client declared in `initialize`; returns whether this is the first time.
-    pub(crate) fn initialize(&self, identity: ClientIdentity) -> bool {
-        self.identity.set(identity).is_ok()
-    }
-
-    /// Returns what the client declared in `initialize`.
-    pub(crate) fn identity(&self) -> Option<&ClientIdentity> {
-        self.identity.get()
+        self.questions.start_after(number);
     }
 
     fn requests(&self) -> MutexGuard<'_, HashMap<RequestId, Arc<SetOnce<()>>>> {
         self.requests.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn questions(&self) -> MutexGuard<'_, HashMap<u64, oneshot::Sender<CallbackResult>>> {
-        self.questions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Registers a request until the guard is dropped.
@@ -197,66 +209,22 @@ impl Client {
 
     /// Passes a response of the client to the request that it belongs to.
     pub(crate) fn answer(&self, id: &RequestId, outcome: Result<&RawValue, ErrorObject>) {
-        let question = id.as_client_id().and_then(|id| self.questions().remove(&id));
-        let Some(question) = question else {
-            tracing::debug!(%id, "response of a client to no open request");
-            return;
-        };
-        let answer = match outcome {
-            Ok(result) => Ok(result.to_owned()),
-            Err(error) => Err(CallbackError::new(error.code, error.message)),
-        };
-        // The request may have ended.
-        let _ = question.send(answer);
+        self.questions.answer(id, outcome);
     }
 
-    /// Sends a request of a server to the client and waits for the response. Dropping the future
-    /// cancels the request at the client.
+    /// Sends a request of a server to the client and waits for the response; dropping the future cancels
+    /// the request at the client. In a request about a task, the client gets its id of the task and the
+    /// server its own.
     pub(crate) async fn ask(
-        self: &Arc<Self>,
-        sink: &MessageSink,
-        method: &str,
-        params: Option<&RawValue>,
-    ) -> CallbackResult {
-        let (sender, receiver) = oneshot::channel();
-        let id = self.next_question.fetch_add(1, Ordering::Relaxed);
-        {
-            let mut questions = self.questions();
-            if questions.len() >= MAX_OPEN_QUESTIONS {
-                return Err(unavailable("the client has too many open requests"));
-            }
-            questions.insert(id, sender);
-        }
-        let mut open = OpenQuestion { client: self, sink, id, answered: false };
-        let mut message = Vec::new();
-        let empty = json!({});
-        let written = match params {
-            Some(params) => envelope::write_request(&mut message, id, method, params),
-            // Some clients require `params`.
-            None => envelope::write_request(&mut message, id, method, &empty),
-        };
-        written.map_err(|error| unavailable(&error.to_string()))?;
-        if !sink.send(message.into()).await {
-            open.answered = true;
-            return Err(unavailable("the client cannot receive requests"));
-        }
-        let answer = receiver.await;
-        open.answered = true;
-        answer.unwrap_or_else(|_| Err(unavailable("the client has disconnected")))
-    }
-
-    /// Works like [`Self::ask`], for a request about a task: the client gets its id of the task, and
-    /// the server its own.
-    pub(crate) async fn ask_for_task(
         self: &Arc<Self>,
         sink: &MessageSink,
         method: &str,
         params: Option<&RawValue>,
         task: Option<&TaskIdPair>,
     ) -> CallbackResult {
-        let Some(task) = task else { return self.ask(sink, method, params).await };
+        let Some(task) = task else { return self.questions.ask(sink, method, params).await };
         let params = params.map(|params| task.for_client(params));
-        let response = self.ask(sink, method, params.as_deref()).await?;
+        let response = self.questions.ask(sink, method, params.as_deref()).await?;
         Ok(task.for_server(&response))
     }
 
@@ -267,34 +235,41 @@ impl Client {
         request: ServerRequest,
         task: Option<TaskIdPair>,
     ) -> CallbackResult {
-        if !self.identity().is_some_and(|identity| identity.declares(&request.method)) {
+        if !self.settings.identity().is_some_and(|identity| identity.declares(&request.method)) {
             let message = "method not supported by the client";
             return Err(CallbackError::new(envelope::code::METHOD_NOT_FOUND, message));
         }
         let ServerRequest { method, params, .. } = &request;
-        self.ask_for_task(&self.general, method, params.as_deref(), task.as_ref()).await
-    }
-
-    /// Fails the open requests to the client.
-    fn fail_questions(&self) {
-        self.questions().clear();
+        self.ask(&self.general, method, params.as_deref(), task.as_ref()).await
     }
 
     /// Ends the subscriptions of a client that sends no more messages, and fails the open requests to
     /// it. Its other requests continue.
     pub(crate) fn finish_input(&self) {
-        let _ = self.input_ended.set(());
-        self.fail_questions();
+        self.enter(ClientStage::InputEnded);
+        self.questions.fail_all();
+    }
+
+    fn enter(&self, stage: ClientStage) {
+        self.stage.send_if_modified(|current| {
+            let is_later = *current < stage;
+            if is_later {
+                *current = stage;
+            }
+            is_later
+        });
     }
 
     /// Waits until the client sends no more messages.
     pub(crate) async fn input_ended(&self) {
-        self.input_ended.wait().await;
+        let mut stages = self.stage.subscribe();
+        // The sender lives as long as the client.
+        let _ = stages.wait_for(|stage| *stage >= ClientStage::InputEnded).await;
     }
 
     /// Fails the open requests to the client, and cancels its requests in flight.
     pub(crate) fn disconnect(&self) {
-        self.fail_questions();
+        self.questions.fail_all();
         for cancelled in self.requests().values() {
             let _ = cancelled.set(());
         }
@@ -302,27 +277,13 @@ impl Client {
 
     /// Records the end of the connection or session.
     pub(crate) fn end(&self) {
-        self.has_ended.store(true, Ordering::Relaxed);
+        self.enter(ClientStage::Ended);
     }
 
     /// Returns whether the connection or session has ended.
     pub(crate) fn has_ended(&self) -> bool {
-        self.has_ended.load(Ordering::Relaxed)
+        *self.stage.borrow() == ClientStage::Ended
     }
-
-    /// Sets the minimum level of log messages for the client.
-    pub(crate) fn set_log_level(&self, level: LogLevel) {
-        *self.log_level.lock().unwrap_or_else(PoisonError::into_inner) = Some(level);
-    }
-
-    /// Returns the minimum level of log messages for the client.
-    pub(crate) fn log_level(&self) -> Option<LogLevel> {
-        *self.log_level.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-fn unavailable(message: &str) -> CallbackError {
-    CallbackError::new(envelope::code::INTERNAL_ERROR, message)
 }
 
 /// A request in flight.
@@ -343,29 +304,6 @@ impl RequestGuard {
 impl Drop for RequestGuard {
     fn drop(&mut self) {
         self.client.requests().remove(&self.id);
-    }
-}
-
-/// A request to the client that has no response yet.
-struct OpenQuestion<'a> {
-    client: &'a Client,
-    sink: &'a MessageSink,
-    id: u64,
-    answered: bool,
-}
-
-impl Drop for OpenQuestion<'_> {
-    fn drop(&mut self) {
-        self.client.questions().remove(&self.id);
-        if self.answered {
-            return;
-        }
-        let mut message = Vec::new();
-        let params = json!({ "requestId": self.id });
-        if envelope::write_notification(&mut message, method::CANCELLED, Some(&params)).is_ok() {
-            // A client that does not read fast enough keeps the request open.
-            self.sink.notify(Bytes::from(message));
-        }
     }
 }
 

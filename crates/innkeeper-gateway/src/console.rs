@@ -121,7 +121,7 @@ impl Console {
             }
             Err(Denied::NoOperator(principal)) => {
                 let text = "a client that is no operator requested the console";
-                self.gateway().audit_log.record("console-refused", Some(&principal), text);
+                self.gateway().traffic.audit_log.record("console-refused", Some(&principal), text);
                 page_response(&access::no_operator_page(&principal), None, None)
             }
             Err(Denied::Rate(rejection)) => {
@@ -136,9 +136,9 @@ impl Console {
     }
 
     fn count_rejection(&self, reason: RejectionReason, rejection: &Rejection) {
-        self.gateway().metrics.count_rejection(reason);
+        self.gateway().traffic.metrics.count_rejection(reason);
         let text = format!("console: {} {}", rejection.status().as_u16(), rejection.message());
-        self.gateway().audit_log.record("request-rejected", None, &text);
+        self.gateway().traffic.audit_log.record("request-rejected", None, &text);
     }
 
     async fn handle_visitor(
@@ -187,7 +187,11 @@ impl Console {
             let token = form.get(TOKEN_FIELD).unwrap_or_default();
             if !self.is_form_token(parts, &visitor, token) {
                 let text = "a form without its token was refused";
-                self.gateway().audit_log.record("form-refused", Some(&visitor.principal), text);
+                self.gateway().traffic.audit_log.record(
+                    "form-refused",
+                    Some(&visitor.principal),
+                    text,
+                );
                 return page_response(&access::stale_form_page(), Some(&visitor), None);
             }
         }

@@ -49,7 +49,7 @@ impl Gateway {
         reader: impl AsyncRead + Send + Unpin,
         writer: impl AsyncWrite + Send + Unpin,
     ) -> std::io::Result<()> {
-        let endpoint = self.state.endpoints.place_for(&principal, 0);
+        let endpoint = self.state.offers.endpoints.place_for(&principal, 0);
         let endpoint = endpoint.ok_or(std::io::ErrorKind::NotFound)?;
         transport::connection::serve(&self.state, principal, endpoint, reader, writer).await
     }
@@ -72,7 +72,7 @@ impl Gateway {
         let position = options.connection_servers.iter().position(|name| name == server);
         let position = position.ok_or(std::io::ErrorKind::NotFound)?;
         let endpoint = 1 + options.named_endpoints.len() + position;
-        let endpoint = self.state.endpoints.place_for(&principal, endpoint);
+        let endpoint = self.state.offers.endpoints.place_for(&principal, endpoint);
         let endpoint = endpoint.ok_or(std::io::ErrorKind::NotFound)?;
         transport::connection::serve(&self.state, principal, endpoint, reader, writer).await
     }
@@ -135,7 +135,7 @@ impl Gateway {
     /// [`Self::serve_http`] and [`Self::shut_down_private_servers`] have ended: another replica then
     /// starts these servers. Takes at most two seconds for each response of Redis.
     pub async fn leave_replicas(&self) {
-        if let Some(replicas) = &self.state.replicas {
+        if let Some(replicas) = &self.state.services.replicas {
             // A key that is being given up is no longer among those of the replica.
             let transport = self.transport.get().and_then(Weak::upgrade);
             let _handed_over = match &transport {
@@ -157,7 +157,7 @@ impl Gateway {
         listener: impl Into<GatewayListener>,
         access: impl Into<Arc<HttpAccess>>,
     ) -> std::io::Result<()> {
-        let maximum = self.state.options.max_connections_per_address;
+        let maximum = self.state.options.limits.max_connections_per_address;
         server::serve(&self.state, self.router(access), listener.into(), maximum).await
     }
 
@@ -210,7 +210,7 @@ impl Gateway {
     /// Accepts no more requests and connections. Event streams of the modern era end.
     pub fn close(&self) {
         // A second call finds the cell set.
-        let _ = self.state.closing.set(());
+        let _ = self.state.tasks.closing.set(());
     }
 }
 

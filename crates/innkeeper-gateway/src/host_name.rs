@@ -21,10 +21,9 @@ impl<'a> HostName<'a> {
             Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
             _ => (text, None),
         };
-        let is_port = |port: &str| {
-            port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok()
-        };
-        if !port.is_none_or(is_port) {
+        if let Some(port) = port
+            && !(port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok())
+        {
             return None;
         }
         if let Some(inner) = host.strip_prefix('[') {

@@ -106,7 +106,7 @@ pub use calls::{AnswerOutcome, OperatorAnswer};
 pub use gateway::{Gateway, GatewayBuilder};
 pub use http_access::HttpAccess;
 pub use listener::GatewayListener;
-pub use options::{ConsoleOptions, EndpointOptions, GatewayOptions};
+pub use options::{ClientLimits, ConsoleOptions, EndpointOptions, GatewayOptions, ServerLimits};
 pub use principal::Principal;
 pub use redis_client::RedisClient;
 pub use rejection::Rejection;

@@ -119,7 +119,9 @@ impl Methods {
                 }
             }
             // The client may send it more than once.
-            method::INITIALIZED => drop(client.initialized.set(())),
+            method::INITIALIZED => {
+                let _ = client.settings.initialized.set(());
+            }
             method::ROOTS_LIST_CHANGED => self.offers.servers.forward_roots_changed(client),
             _ => tracing::debug!(method, "notification of a client not forwarded"),
         }
@@ -132,7 +134,7 @@ impl Methods {
         let level =
             level.ok_or_else(|| RpcError::invalid_params("`params/level` is not a log level"))?;
         if let Some(client) = &request.caller.client {
-            client.set_log_level(level);
+            client.settings.set_log_level(level);
         }
         Ok(empty_object())
     }

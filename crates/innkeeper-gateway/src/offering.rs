@@ -197,10 +197,14 @@ impl Offering {
     /// several servers under the names of the servers.
     pub(crate) fn instructions(&self) -> Option<String> {
         if let [only] = &self.servers[..] {
-            return only.instructions.as_deref().map(ToOwned::to_owned);
+            return only.declared.instructions.as_deref().map(ToOwned::to_owned);
         }
         let sections = self.servers.iter().filter_map(|server| {
-            Some(format!("# {}\n\n{}", server.name, server.instructions.as_deref()?.trim()))
+            Some(format!(
+                "# {}\n\n{}",
+                server.name,
+                server.declared.instructions.as_deref()?.trim()
+            ))
         });
         let sections: Vec<_> = sections.collect();
         (!sections.is_empty()).then(|| sections.join("\n\n"))

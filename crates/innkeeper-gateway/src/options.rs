@@ -85,6 +85,36 @@ pub struct GatewayOptions {
     pub connection_servers: Vec<String>,
     /// The servers without which the gateway is not ready. Default: none.
     pub required_servers: Vec<String>,
+    /// The limits of requests, connections and sessions.
+    pub limits: ClientLimits,
+    /// The limits of the server processes.
+    pub server_limits: ServerLimits,
+    /// Time without a request or an open stream after which a session ends, and the servers of a
+    /// principal without one. Default: 1 hour.
+    pub idle_session: Duration,
+    /// Time for requests in flight after the end of the input of a connection, and at a shutdown.
+    /// Default: 10 s.
+    pub drain_timeout: Duration,
+}
+
+impl Default for GatewayOptions {
+    fn default() -> Self {
+        Self {
+            endpoint: EndpointOptions::default(),
+            named_endpoints: Vec::new(),
+            connection_servers: Vec::new(),
+            required_servers: Vec::new(),
+            limits: ClientLimits::default(),
+            server_limits: ServerLimits::default(),
+            idle_session: Duration::from_hours(1),
+            drain_timeout: Duration::from_secs(10),
+        }
+    }
+}
+
+/// What the clients of a gateway may use.
+#[derive(Clone, Debug)]
+pub struct ClientLimits {
     /// Maximum size in bytes of a request body. Default: 8 MiB, the limit of the host for a request.
     pub max_body_bytes: usize,
     /// Maximum memory in bytes of the responses that all clients together have not read. With
@@ -103,26 +133,11 @@ pub struct GatewayOptions {
     /// Maximum number of open connections of one remote address, with an IPv6 network of 64 bits as
     /// one address. Loopback addresses and Unix sockets have no maximum. Default: 256.
     pub max_connections_per_address: usize,
-    /// Time without a request or an open stream after which a session ends, and the servers of a
-    /// principal without one. Default: 1 hour.
-    pub idle_session: Duration,
-    /// Maximum number of server processes of all clients together. One principal has at most half of what
-    /// the servers of all clients leave, except for the local user. Default: 256.
-    pub max_processes: usize,
-    /// Maximum memory of all server processes together, in bytes; only on Linux. Default: none.
-    pub max_memory: Option<u64>,
-    /// Time for requests in flight after the end of the input of a connection, and at a shutdown.
-    /// Default: 10 s.
-    pub drain_timeout: Duration,
 }
 
-impl Default for GatewayOptions {
+impl Default for ClientLimits {
     fn default() -> Self {
         Self {
-            endpoint: EndpointOptions::default(),
-            named_endpoints: Vec::new(),
-            connection_servers: Vec::new(),
-            required_servers: Vec::new(),
             max_body_bytes: 8 << 20,
             max_response_bytes: 512 << 20,
             max_head_bytes: 64 << 10,
@@ -130,11 +145,23 @@ impl Default for GatewayOptions {
             max_sessions: 100_000,
             max_connections: 10_000,
             max_connections_per_address: 256,
-            idle_session: Duration::from_hours(1),
-            max_processes: 256,
-            max_memory: None,
-            drain_timeout: Duration::from_secs(10),
         }
+    }
+}
+
+/// What the servers of a gateway may use.
+#[derive(Clone, Copy, Debug)]
+pub struct ServerLimits {
+    /// Maximum number of server processes of all clients together. One principal has at most half of what
+    /// the servers of all clients leave, except for the local user. Default: 256.
+    pub max_processes: usize,
+    /// Maximum memory of all server processes together, in bytes; only on Linux. Default: none.
+    pub max_memory: Option<u64>,
+}
+
+impl Default for ServerLimits {
+    fn default() -> Self {
+        Self { max_processes: 256, max_memory: None }
     }
 }
 
@@ -143,17 +170,23 @@ impl GatewayOptions {
     pub fn from_config(config: &ServeConfig) -> Self {
         let endpoint = EndpointOptions { names: config.names, ..EndpointOptions::default() };
         let named = config.endpoints.iter();
+        let limits = &config.limits;
         Self {
             endpoint,
             named_endpoints: named.map(|(name, options)| (name.clone(), options.into())).collect(),
-            max_body_bytes: to_usize(config.limits.body_bytes),
-            max_head_bytes: to_usize(config.limits.header_bytes),
-            request_time: config.limits.request_time,
-            max_sessions: to_usize(config.limits.sessions.into()),
-            max_connections_per_address: to_usize(config.limits.connections_per_address.into()),
-            idle_session: config.limits.idle_session_time,
-            max_processes: to_usize(config.limits.processes.into()),
-            max_memory: config.limits.memory,
+            limits: ClientLimits {
+                max_body_bytes: to_usize(limits.body_bytes),
+                max_head_bytes: to_usize(limits.header_bytes),
+                request_time: limits.request_time,
+                max_sessions: to_usize(limits.sessions.into()),
+                max_connections_per_address: to_usize(limits.connections_per_address.into()),
+                ..ClientLimits::default()
+            },
+            server_limits: ServerLimits {
+                max_processes: to_usize(limits.processes.into()),
+                max_memory: limits.memory,
+            },
+            idle_session: limits.idle_session_time,
             ..Self::default()
         }
     }

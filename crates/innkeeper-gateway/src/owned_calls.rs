@@ -19,12 +19,7 @@ use crate::replicas::{CallRecord, Ownership, RecordRejection, Replicas};
 pub(crate) struct OwnedCalls {
     replicas: Replicas,
     ownership: Arc<Ownership>,
-    /// The id of the request; that of the first replica that received it.
-    id: String,
-    /// Whether another replica passed the request on.
-    is_forwarded: bool,
-    session: Option<Box<str>>,
-    stream: u64,
+    request: OwnedRequest,
     recorded: Mutex<Vec<String>>,
     /// Whether the records stay: another replica removes them when it has the response, or the
     /// response is not stored.
@@ -32,22 +27,28 @@ pub(crate) struct OwnedCalls {
     repeated: Mutex<Option<String>>,
 }
 
+/// The request of a client that has the calls.
+#[derive(Debug)]
+pub(crate) struct OwnedRequest {
+    /// The id of the request; that of the first replica that received it.
+    pub(crate) id: String,
+    /// Whether another replica passed the request on.
+    pub(crate) is_forwarded: bool,
+    pub(crate) session: Option<Box<str>>,
+    /// The number of the stream with the response; 0 without a session.
+    pub(crate) stream: u64,
+}
+
 impl OwnedCalls {
     pub(crate) fn new(
         replicas: Replicas,
         ownership: Arc<Ownership>,
-        id: String,
-        is_forwarded: bool,
-        session: Option<Box<str>>,
-        stream: u64,
+        request: OwnedRequest,
     ) -> Self {
         Self {
             replicas,
             ownership,
-            id,
-            is_forwarded,
-            session,
-            stream,
+            request,
             recorded: Mutex::default(),
             keeps_records: AtomicBool::new(false),
             repeated: Mutex::default(),
@@ -62,24 +63,24 @@ impl OwnedCalls {
         may_repeat: bool,
     ) -> Arc<dyn SendCheck> {
         let record = (!may_repeat).then(|| CallRecord {
-            session: self.session.clone(),
-            stream: self.stream,
+            session: self.request.session.clone(),
+            stream: self.request.stream,
             request: request_json(request),
             item: item.to_owned(),
         });
         let calls = self.clone();
         let is_recorded = AtomicBool::new(false);
-        Arc::new(OwnedCall { calls, id: call_id(&self.id, request), record, is_recorded })
+        Arc::new(OwnedCall { calls, id: call_id(&self.request.id, request), record, is_recorded })
     }
 
     /// Returns the id of a call of the request, which is the same at each replica.
     pub(crate) fn id_of(&self, request: &RequestId) -> String {
-        call_id(&self.id, request)
+        call_id(&self.request.id, request)
     }
 
     /// Returns whether another replica passed the request on. It does so again after a broken connection.
     pub(crate) fn is_forwarded(&self) -> bool {
-        self.is_forwarded
+        self.request.is_forwarded
     }
 
     /// Leaves the records to another replica.
@@ -99,7 +100,7 @@ impl Drop for OwnedCalls {
             let recorded = self.recorded.get_mut().unwrap_or_else(PoisonError::into_inner);
             for id in recorded.drain(..) {
                 // The response may not arrive, also if this replica sent it.
-                match self.is_forwarded {
+                match self.request.is_forwarded {
                     true => self.replicas.forget_broken_call(&self.ownership.key, id),
                     false => self.replicas.forget_call(&self.ownership.key, id),
                 }

@@ -105,13 +105,13 @@ impl ParkedCalls {
             call.ok_or(StateError::Expired).map_err(invalid)?
         };
         if let Some(responses) = responses
-            && let Err(error) = call.answer(responses)
+            && let Err(error) = call.inputs.answer(responses)
         {
             self.table().calls.insert(state.call, call);
             return Err(error);
         }
         call.stream.set(stream);
-        if call.open.is_empty() { self.run(call).await } else { self.park(call) }
+        if call.inputs.are_answered() { self.run(call).await } else { self.park(call) }
     }
 
     async fn run(&self, mut call: ParkableCall) -> CallResult {
@@ -136,25 +136,15 @@ impl ParkedCalls {
         let number = table.next;
         let state = sealer.seal(&self.state(number, call.round, &call.identity), OWNER);
         let state = state.ok_or_else(too_many)?;
-        let result = call.input_required(&state);
+        let result = call.inputs.input_required(&state);
         table.calls.insert(number, call);
         drop(table);
         result.map_err(|error| RpcError::new(code::INTERNAL_ERROR, error.to_string()))
     }
 
     fn state(&self, call: u64, round: u32, identity: &CallIdentity) -> CallState {
-        let CallIdentity { server, method, item, principal, endpoint, digest } = identity;
-        CallState {
-            call,
-            round,
-            server: (**server).to_owned(),
-            method: (**method).to_owned(),
-            item: (**item).to_owned(),
-            principal: (**principal.id()).to_owned(),
-            endpoint: *endpoint,
-            digest: (**digest).to_owned(),
-            expires: (self.started.elapsed() + MAX_PARKED).as_secs(),
-        }
+        let expires = (self.started.elapsed() + MAX_PARKED).as_secs();
+        CallState { call, round, request: identity.text(), expires }
     }
 
     /// Cancels the calls at a server, so that the server can stop.

@@ -13,7 +13,8 @@ mod state;
 
 pub use kind::QuestionKind;
 pub use question::{
-    MAX_ARGUMENT_BYTES, MAX_REASON_BYTES, MAX_RESPONSE_BYTES, NewQuestion, Question, QuestionId,
+    MAX_ARGUMENT_BYTES, MAX_REASON_BYTES, MAX_RESPONSE_BYTES, NewQuestion, Question,
+    QuestionAnswer, QuestionAsker, QuestionId, QuestionTimes, QuestionTool,
 };
 pub use service::{PendingQuestions, QuestionOptions};
 pub use state::{InvalidQuestionStep, QuestionState, QuestionStep};

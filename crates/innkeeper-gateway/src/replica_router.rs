@@ -118,7 +118,7 @@ fn forwarded(
     request: &Request,
 ) -> Result<(Arc<HttpTransport>, Origin), Rejection> {
     let ReplicaRoutes { gateway, transport } = routes;
-    let replicas = gateway.replicas.as_ref();
+    let replicas = gateway.services.replicas.as_ref();
     let replicas = replicas.ok_or_else(|| absent("the gateway has no replicas"))?;
     let head = ForwardedHead::from_headers(request.headers(), replicas)?;
     let transport = transport.get().and_then(Weak::upgrade);

@@ -29,7 +29,6 @@ pub(crate) use self::sealed_sessions::SealedFor;
 use self::lease::Lease;
 use self::ownership::OwnedKeys;
 use self::records::EndedCalls;
-use self::scripts::Scripts;
 
 /// Shortest duration of a lease: Redis gets two seconds for each response.
 const MIN_LEASE: Duration = Duration::from_secs(3);
@@ -63,7 +62,6 @@ struct Shared {
     id: String,
     options: ReplicaOptions,
     redis: Arc<RedisClient>,
-    scripts: Scripts,
     lease: Lease,
     owned: OwnedKeys,
     ended: EndedCalls,
@@ -94,7 +92,6 @@ impl Replicas {
             lease: Lease::new(options.lease),
             options,
             redis,
-            scripts: Scripts::new(),
             owned: OwnedKeys::default(),
             ended: EndedCalls::default(),
         };

@@ -113,7 +113,7 @@ pub(crate) async fn handle(
     if !is_allowed {
         return Problem::method_not_allowed(&allowed).into_response();
     }
-    let room = match client.gateway().responses.reserve(&client.principal, None) {
+    let room = match client.gateway().traffic.responses.reserve(&client.principal, None) {
         Ok(room) => room,
         Err(full) => return Problem::from_rejection(&full.rejection()).into_response(),
     };
@@ -177,13 +177,13 @@ impl RestClient {
 
     /// Returns the path of the endpoint, without a slash at its end.
     fn base_path(&self) -> String {
-        let endpoint = self.gateway().endpoints.get(self.endpoint);
+        let endpoint = self.gateway().offers.endpoints.get(self.endpoint);
         let name = endpoint.and_then(|endpoint| endpoint.name.as_deref());
         name.map(|name| format!("/endpoints/{name}")).unwrap_or_default()
     }
 
     async fn request(&self, method: &str, params: &RawValue) -> Reply {
-        let counted = self.gateway().metrics.start_request(ClientTransport::Rest, method);
+        let counted = self.gateway().traffic.metrics.start_request(ClientTransport::Rest, method);
         let params = &RequestParams::from_raw(Some(params))?;
         let request = ClientRequest {
             id: &RequestId::Integer(0),
@@ -238,7 +238,8 @@ impl RestClient {
         // Before the body, so that an unknown tool reads nothing.
         let caller = self.caller();
         let is_of_gateway =
-            GatewayTool::find(self.gateway().endpoints.options(self.endpoint), name).is_some();
+            GatewayTool::find(self.gateway().offers.endpoints.options(self.endpoint), name)
+                .is_some();
         let need = if is_of_gateway { Need::Known } else { Need::Tool(name) };
         let offering = self.gateway().offers.offering_for(&caller, need).await;
         let offering = offering.map_err(|error| Problem::from_error(error).with_tool(name))?;
@@ -250,7 +251,7 @@ impl RestClient {
             if error.kind != ErrorKind::UnknownItem {
                 return Err(self.call_problem(Problem::from_error(error), name));
             }
-            self.gateway().audit_log.record_refused_tool(&self.principal, name);
+            self.gateway().traffic.audit_log.record_refused_tool(&self.principal, name);
             return Err(self.call_problem(Problem::unknown_tool(name), name));
         }
         let read = async {

@@ -254,7 +254,7 @@ impl Routes {
         let has_endpoint = !matches!(target, Target::SseMessages | Target::Metrics);
         let admitted = self.admit(&parts).await.and_then(|principal| {
             let index = match has_endpoint {
-                true => self.transport.gateway.endpoints.find(&principal, endpoint),
+                true => self.transport.gateway.offers.endpoints.find(&principal, endpoint),
                 false => Some(0),
             };
             let index = index.ok_or_else(|| {
@@ -295,7 +295,7 @@ impl Routes {
         let status = rejection.status().as_u16();
         let path = shown_name(parts.uri.path());
         let text = format!("{path}: {status} {}", rejection.message());
-        let audit_log = &self.transport.gateway.audit_log;
+        let audit_log = &self.transport.gateway.traffic.audit_log;
         let address = parts.extensions.get::<PeerAddress>().map(|PeerAddress(address)| *address);
         let has_credential = parts.headers.contains_key(header::AUTHORIZATION)
             || parts.headers.contains_key("x-api-key");
@@ -377,10 +377,10 @@ impl Routes {
             return Problem::method_not_allowed(&Method::GET).into_response();
         }
         let gateway = &self.transport.gateway;
-        if !gateway.endpoints.is_unbound(principal) {
+        if !gateway.offers.endpoints.is_unbound(principal) {
             let host = gateway.servers.shared_host();
-            let metrics =
-                host.prometheus_for(|server| gateway.endpoints.offer_server(principal, server));
+            let metrics = host
+                .prometheus_for(|server| gateway.offers.endpoints.offer_server(principal, server));
             return self.hold_metrics(principal, metrics);
         }
         let open_questions = match gateway.calls.questions() {
@@ -392,30 +392,32 @@ impl Routes {
             sessions: self.transport.sessions.count(),
             parked_calls: gateway.calls.remove_expired(),
             finished_stream_bytes: self.transport.finished_streams.bytes(),
-            has_lease: gateway.replicas.as_ref().map(Replicas::has_lease),
+            has_lease: gateway.services.replicas.as_ref().map(Replicas::has_lease),
         };
         // The names of the metrics of several hosts would repeat.
-        let text = gateway.servers.shared_host().prometheus() + &gateway.metrics.prometheus(gauges);
+        let text = gateway.servers.shared_host().prometheus()
+            + &gateway.traffic.metrics.prometheus(gauges);
         self.hold_metrics(principal, text)
     }
 
     /// Counts metrics until the client has read them.
     fn hold_metrics(&self, principal: &Principal, text: String) -> Response<Body> {
-        let room = self.transport.gateway.responses.reserve(principal, None);
+        let room = self.transport.gateway.traffic.responses.reserve(principal, None);
         let held = room.and_then(|room| room.hold_response(metrics_response(text)));
         held.unwrap_or_else(|full| Problem::from_rejection(&full.rejection()).into_response())
     }
 
     async fn admit(&self, parts: &Parts) -> Result<Principal, Rejection> {
         let gateway = &self.transport.gateway;
-        let count = |reason| move |_: &Rejection| gateway.metrics.count_rejection(reason);
+        let count = |reason| move |_: &Rejection| gateway.traffic.metrics.count_rejection(reason);
         self.access.origin.check(parts).inspect_err(count(RejectionReason::Origin))?;
         let principal = self.access.authenticator.authenticate(parts).await;
         let principal = principal.inspect_err(count(RejectionReason::Authentication))?;
         if let Some(places) = parts.extensions.get::<ConnectionPlaces>() {
             places.count(&principal).inspect_err(count(RejectionReason::Connections))?;
         }
-        let counted = gateway.rate_limits.count_request(&principal).map_err(Rejection::from);
+        let counted =
+            gateway.traffic.rate_limits.count_request(&principal).map_err(Rejection::from);
         counted.inspect_err(count(RejectionReason::Rate))?;
         Ok(principal)
     }

@@ -23,15 +23,8 @@ pub(crate) struct CallState {
     pub(crate) call: u64,
     /// The number of the round, so that a state works once.
     pub(crate) round: u32,
-    pub(crate) server: String,
-    /// The method and the item of the request.
-    pub(crate) method: String,
-    pub(crate) item: String,
-    pub(crate) principal: String,
-    /// The position of the endpoint.
-    pub(crate) endpoint: usize,
-    /// SHA-256 of the arguments.
-    pub(crate) digest: String,
+    /// The request with its principal, so that no other one gets the call.
+    pub(crate) request: String,
     /// Seconds since the start of the gateway at which the state expires.
     pub(crate) expires: u64,
 }
@@ -156,20 +149,8 @@ pub fn fuzz_sealed_state(input: &[u8]) {
         std::sync::OnceLock::new();
     let (sealer, state, text) = SEALED.get_or_init(|| {
         let sealer = StateSealer::new(None).expect("random numbers");
-        let [server, method, item] = ["notes", "tools/call", "notes.add"].map(str::to_owned);
-        let principal = "ada".to_owned();
-        let digest = "0f".repeat(32);
-        let state = CallState {
-            call: 7,
-            round: 1,
-            server,
-            method,
-            item,
-            principal,
-            endpoint: 2,
-            digest,
-            expires: 60,
-        };
+        let request = r#"["notes","tools/call","notes.add","ada",2,"0f0f"]"#.to_owned();
+        let state = CallState { call: 7, round: 1, request, expires: 60 };
         let text = sealer.seal(&state, OWNER).expect("a sealed state");
         (sealer, state, text)
     });

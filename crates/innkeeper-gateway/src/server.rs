@@ -71,7 +71,7 @@ pub(crate) async fn serve(
     let server = Arc::new(Server {
         builder: builder(options),
         routes: TowerToHyperService::new(router),
-        progress_time: options.request_time,
+        progress_time: options.limits.request_time,
         principals: PrincipalLimit::new(maximum),
     });
     let connections = GatewayTasks::default();
@@ -98,13 +98,13 @@ pub(crate) async fn serve(
         };
         let Some(admitted) = addresses.admit(peer) else {
             tracing::info!(?peer, "connection closed: too many of this address");
-            gateway.metrics.count_closed_connection(ClosedConnection::AddressLimit);
+            gateway.traffic.metrics.count_closed_connection(ClosedConnection::AddressLimit);
             continue;
         };
         let server = server.clone();
         let gateway = gateway.clone();
         connections.spawn(async move {
-            let _open = (permit, admitted, gateway.metrics.open_connection());
+            let _open = (permit, admitted, gateway.traffic.metrics.open_connection());
             let peer = Peer { address: peer.map(PeerAddress), local: stream.loopback_peer() };
             let closing = gateway.drained();
             let stall = match stream {
@@ -114,10 +114,10 @@ pub(crate) async fn serve(
             };
             match stall {
                 Some(Stall::Idle) => {
-                    gateway.metrics.count_closed_connection(ClosedConnection::Idle);
+                    gateway.traffic.metrics.count_closed_connection(ClosedConnection::Idle);
                 }
                 Some(Stall::Unread) => {
-                    gateway.metrics.count_closed_connection(ClosedConnection::Unread);
+                    gateway.traffic.metrics.count_closed_connection(ClosedConnection::Unread);
                 }
                 None => {}
             }
@@ -129,12 +129,12 @@ pub(crate) async fn serve(
 }
 
 fn builder(options: &GatewayOptions) -> auto::Builder<TokioExecutor> {
-    let head_bytes = options.max_head_bytes.max(MIN_HEAD_BYTES);
+    let head_bytes = options.limits.max_head_bytes.max(MIN_HEAD_BYTES);
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder
         .http1()
         .timer(TokioTimer::new())
-        .header_read_timeout(options.request_time)
+        .header_read_timeout(options.limits.request_time)
         .max_buf_size(head_bytes)
         .max_headers(MAX_HEADERS);
     builder

@@ -47,16 +47,28 @@ pub(crate) struct Servers {
     shared: Arc<Upstream>,
     /// The hosts of single principals and sessions.
     sharing: Sharing,
-    settings: ArcSwap<ServerSettings>,
-    process_limits: ProcessLimits,
-    start_turns: Arc<StartTurns>,
+    starts: ServerStarts,
     callbacks: GatewayCallbacks,
     replicated: Option<ReplicatedServers>,
     endpoints: Arc<Endpoints>,
-    subscribers: Arc<Subscribers>,
-    parked_calls: Arc<ParkedCalls>,
-    audit_log: Arc<AuditLog>,
+    observers: ServerObservers,
     tasks: GatewayTasks,
+}
+
+/// When servers start and stop.
+#[derive(Debug)]
+struct ServerStarts {
+    settings: ArcSwap<ServerSettings>,
+    limits: ProcessLimits,
+    turns: Arc<StartTurns>,
+}
+
+/// What changes of servers concern.
+#[derive(Debug)]
+pub(crate) struct ServerObservers {
+    pub(crate) subscribers: Arc<Subscribers>,
+    pub(crate) parked_calls: Arc<ParkedCalls>,
+    pub(crate) audit_log: Arc<AuditLog>,
 }
 
 impl Servers {
@@ -67,7 +79,7 @@ impl Servers {
 
     /// Returns whether the gateway stopped a server that all clients share: its next use starts it.
     pub(crate) fn is_stopped(&self, name: &str) -> bool {
-        self.shared.is_stopped(name)
+        self.shared.dormant.is_stopped(name)
     }
 
     /// Returns the client of a gateway that has only one.
@@ -77,26 +89,26 @@ impl Servers {
 
     /// Returns a required server that is not ready, and its state.
     pub(crate) fn missing_required(&self) -> Option<(Arc<str>, ServerState)> {
-        let settings = self.settings.load();
+        let settings = self.starts.settings.load();
         let mut missing = self.shared.host.status().into_iter().filter(|(name, status)| {
             settings.is_required(name)
                 && status.state != ServerState::Ready
-                && !self.shared.is_stopped(name)
+                && !self.shared.dormant.is_stopped(name)
         });
         missing.next().map(|(name, status)| (name, status.state))
     }
 
     fn settings(&self) -> Arc<ServerSettings> {
-        self.settings.load_full()
+        self.starts.settings.load_full()
     }
 
     /// Takes over the settings of the servers that all clients share.
     pub(crate) fn reload(&self, config: &Config) {
         let required = config.servers.iter().filter(|(_, server)| server.required);
         let required = required.map(|(name, _)| name.clone()).collect();
-        let settings = ServerSettings::new(config, self.process_limits.memory().is_some());
+        let settings = ServerSettings::new(config, self.starts.limits.memory().is_some());
         let settings = settings.with_required(required);
-        self.shared.set_stoppable(settings.stoppable());
-        self.settings.store(Arc::new(settings));
+        self.shared.servers.set_stoppable(settings.stoppable());
+        self.starts.settings.store(Arc::new(settings));
     }
 }

@@ -58,7 +58,7 @@ impl SoleClient {
             let mut state = self.0.subscribe();
             tokio::select! {
                 biased;
-                _ = client.initialized.wait() => Some(client),
+                _ = client.settings.initialized.wait() => Some(client),
                 _ = state.wait_for(|state| matches!(state, Connection::Ended)) => None,
             }
         };

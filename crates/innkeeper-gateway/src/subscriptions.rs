@@ -8,7 +8,6 @@ use innkeeper_protocol::request_meta::EXTENSION_TASKS;
 use innkeeper_protocol::view::MAX_URI_BYTES;
 use innkeeper_protocol::{envelope, method};
 use serde_json::value::to_raw_value;
-use tokio::sync::SetOnce;
 
 use crate::client::Client;
 use crate::error::RpcError;
@@ -28,8 +27,6 @@ pub(crate) struct Subscriptions {
     offers: Arc<Offers>,
     subscribers: Arc<Subscribers>,
     tasks: GatewayTasks,
-    /// Set when the gateway accepts no more requests: subscriptions of the modern era then end.
-    closing: Arc<SetOnce<()>>,
 }
 
 impl Subscriptions {
@@ -37,9 +34,8 @@ impl Subscriptions {
         offers: Arc<Offers>,
         subscribers: Arc<Subscribers>,
         tasks: GatewayTasks,
-        closing: Arc<SetOnce<()>>,
     ) -> Self {
-        Self { offers, subscribers, tasks, closing }
+        Self { offers, subscribers, tasks }
     }
 
     /// Adds or removes a subscription of a client of the legacy era.
@@ -145,7 +141,8 @@ impl Subscriptions {
             }
         };
         tokio::select! {
-            _ = self.closing.wait() => {}
+            // Subscriptions of the modern era end with the gateway.
+            _ = self.tasks.closing.wait() => {}
             // The requests in flight do not wait for a subscription, which has no end of its own.
             () = input_ended => {}
         }

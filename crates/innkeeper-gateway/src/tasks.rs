@@ -3,18 +3,22 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SetOnce};
 use tokio::task::JoinSet;
 
 use crate::principal::Principal;
 
 /// The background tasks of a gateway. The tasks end when the last clone is dropped.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct GatewayTasks(Arc<Mutex<JoinSet<()>>>);
+pub(crate) struct GatewayTasks {
+    running: Arc<Mutex<JoinSet<()>>>,
+    /// Set when the gateway accepts no more requests.
+    pub(crate) closing: Arc<SetOnce<()>>,
+}
 
 impl GatewayTasks {
     fn tasks(&self) -> MutexGuard<'_, JoinSet<()>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Runs `future` until its end or the end of its owner.

@@ -1,22 +1,22 @@
 //! A host behind the gateway, with the servers that the gateway stopped.
 
+mod dormant;
+mod servers;
+mod users;
+
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use arc_swap::ArcSwap;
-use innkeeper_host::{Catalog, Host, ServerState, ShutdownReport};
-use tokio::time::Instant;
+use innkeeper_host::{Host, ServerState, ShutdownReport};
 
+use self::dormant::DormantServers;
+use self::servers::HostServers;
+use self::users::HostUsers;
 use crate::principal::Principal;
 use crate::quota::Reservation;
-use crate::server_use::ServerUse;
 
-/// The definitions of the servers that the gateway stopped, by name: clients still see them.
-pub(crate) type StoppedServers = HashMap<Arc<str>, Arc<Catalog>>;
-
-/// The servers that never started, with whether a start failed.
-pub(crate) type UnstartedServers = HashMap<Arc<str>, bool>;
+pub(crate) use self::dormant::StoppedServers;
 
 /// The number of the next host.
 static NEXT_HOST: AtomicU64 = AtomicU64::new(1);
@@ -29,31 +29,13 @@ pub(crate) struct Upstream {
     pub(crate) host: Host,
     /// The hosts whose servers more clients share: servers of this host may depend on them.
     pub(crate) wider: Vec<Arc<Self>>,
-    /// The principal whose share the processes use: the local user for servers that several principals
-    /// share.
-    pub(crate) owner: Principal,
-    /// The names of all servers, in the order of the configuration.
-    names: ArcSwap<Vec<Arc<str>>>,
-    /// The servers that the gateway may stop.
-    stoppable: ArcSwap<HashSet<String>>,
-    uses: Mutex<HashMap<Box<str>, Arc<ServerUse>>>,
-    stopped: ArcSwap<StoppedServers>,
-    unstarted: ArcSwap<UnstartedServers>,
-    /// The servers that never ended after they had started.
-    first_starts: Mutex<HashSet<Arc<str>>>,
-    /// The last definitions of the servers that the gateway may stop: a server that ends by itself
-    /// leaves the catalog before the gateway knows.
-    last: Mutex<StoppedServers>,
+    pub(crate) servers: HostServers,
+    pub(crate) dormant: DormantServers,
+    pub(crate) users: HostUsers,
     /// A reservation for each process.
     processes: Mutex<HashMap<Arc<str>, Reservation>>,
-    /// Each use of a server has a clone.
-    use_count: Arc<()>,
-    /// The principal of the first client.
-    principal: OnceLock<Principal>,
-    has_several_principals: AtomicBool,
     /// Whether another replica can continue with the remote sessions of the host.
     can_move: AtomicBool,
-    pub(crate) started: Instant,
 }
 
 impl Upstream {
@@ -63,9 +45,18 @@ impl Upstream {
         stoppable: Arc<HashSet<String>>,
         processes: HashMap<Arc<str>, Reservation>,
     ) -> Self {
-        let owner = Principal::local_user();
-        let upstream = Self::with_processes(host, owner, Vec::new(), stoppable, processes);
-        for name in &**upstream.names.load() {
+        let names: Vec<Arc<str>> = host.status().into_keys().collect();
+        let upstream = Self {
+            number: NEXT_HOST.fetch_add(1, Ordering::Relaxed),
+            host,
+            wider: Vec::new(),
+            servers: HostServers::new(names, stoppable, false),
+            dormant: DormantServers::default(),
+            users: HostUsers::new(Principal::local_user()),
+            processes: Mutex::new(processes),
+            can_move: AtomicBool::new(false),
+        };
+        for name in &*upstream.servers.names() {
             upstream.remember(name);
         }
         upstream
@@ -78,73 +69,38 @@ impl Upstream {
         wider: Vec<Arc<Self>>,
         stoppable: Arc<HashSet<String>>,
     ) -> Self {
-        let upstream = Self::with_processes(host, owner, wider, stoppable, HashMap::new());
-        let names = upstream.names();
-        let unstarted = names.iter().map(|name| (name.clone(), false)).collect();
-        upstream.unstarted.store(Arc::new(unstarted));
-        upstream.first_starts().extend(names.iter().cloned());
-        upstream
-    }
-
-    fn with_processes(
-        host: Host,
-        owner: Principal,
-        wider: Vec<Arc<Self>>,
-        stoppable: Arc<HashSet<String>>,
-        processes: HashMap<Arc<str>, Reservation>,
-    ) -> Self {
-        let names = host.status().into_keys().collect();
+        let names: Vec<Arc<str>> = host.status().into_keys().collect();
         Self {
             number: NEXT_HOST.fetch_add(1, Ordering::Relaxed),
             host,
+            dormant: DormantServers::unstarted(&names),
+            servers: HostServers::new(names, stoppable, !wider.is_empty()),
             wider,
-            owner,
-            names: ArcSwap::from_pointee(names),
-            stoppable: ArcSwap::new(stoppable),
-            uses: Mutex::default(),
-            stopped: ArcSwap::default(),
-            unstarted: ArcSwap::default(),
-            first_starts: Mutex::default(),
-            last: Mutex::default(),
-            processes: Mutex::new(processes),
-            use_count: Arc::default(),
-            principal: OnceLock::new(),
-            has_several_principals: AtomicBool::new(false),
+            users: HostUsers::new(owner),
+            processes: Mutex::default(),
             can_move: AtomicBool::new(false),
-            started: Instant::now(),
         }
     }
 
     /// Remembers the definitions of a ready server that the gateway may stop.
     pub(crate) fn remember(&self, name: &Arc<str>) {
-        if self.stoppable.load().contains(&**name)
+        if self.servers.is_stoppable(name)
             && let Some(catalog) = self.host.catalog().only(name)
         {
-            self.last().insert(name.clone(), Arc::new(catalog));
+            self.dormant.remember(name, catalog);
         }
     }
 
-    fn last(&self) -> MutexGuard<'_, StoppedServers> {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Returns the use of a server, which stays the same when the server restarts.
-    pub(crate) fn server_use(&self, name: &str) -> Arc<ServerUse> {
-        let mut uses = self.uses.lock().unwrap_or_else(PoisonError::into_inner);
-        uses.entry(name.into())
-            .or_insert_with(|| {
-                let is_stoppable = self.stoppable.load().contains(name);
-                Arc::new(match self.starts_on_use() {
-                    true => ServerUse::unstarted(is_stoppable),
-                    false => ServerUse::new(is_stoppable),
-                })
-            })
-            .clone()
+    /// Keeps the definitions of a server that is about to stop, or that ended. Returns whether the
+    /// server was ready.
+    pub(crate) fn keep_definitions(&self, name: &Arc<str>) -> bool {
+        self.remember(name);
+        self.dormant.keep_definitions(name)
     }
 
     /// Removes the open tasks whose time is over, and those of servers that have ended.
     pub(crate) fn remove_ended_tasks(&self) {
-        for (name, server_use) in &*self.uses.lock().unwrap_or_else(PoisonError::into_inner) {
+        for (name, server_use) in &*self.servers.uses() {
             server_use.open_tasks.remove_expired();
             server_use.open_tasks.remove_lost(self.connection_number(name));
         }
@@ -155,41 +111,13 @@ impl Upstream {
         self.host.catalog().server(server)?.connection_number()
     }
 
-    /// Returns the names of all servers, in the order of the configuration.
-    pub(crate) fn names(&self) -> Arc<Vec<Arc<str>>> {
-        self.names.load_full()
-    }
-
     /// Reads the names of the servers again, after a reload of the host. The definitions of removed
     /// servers are forgotten.
     pub(crate) fn read_names(&self) {
-        let names: Vec<Arc<str>> = self.host.status().into_keys().collect();
-        self.names.store(Arc::new(names));
-        for name in self.stopped().keys().filter(|name| !self.has_server(name)) {
-            self.forget_definitions(name);
+        self.servers.set_names(self.host.status().into_keys().collect());
+        for name in self.dormant.stopped().keys().filter(|name| !self.servers.contains(name)) {
+            self.dormant.forget_definitions(name);
         }
-    }
-
-    /// Sets the servers that the gateway may stop, of which the later ones are not in use yet.
-    pub(crate) fn set_stoppable(&self, stoppable: Arc<HashSet<String>>) {
-        self.stoppable.store(stoppable);
-    }
-
-    /// Returns whether a server belongs to the host.
-    pub(crate) fn has_server(&self, name: &str) -> bool {
-        self.names.load().iter().any(|known| **known == *name)
-    }
-
-    /// Records that a client of a principal uses the host.
-    pub(crate) fn record_principal(&self, principal: &Principal) {
-        if self.principal.get_or_init(|| principal.clone()) != principal {
-            self.has_several_principals.store(true, Ordering::Relaxed);
-        }
-    }
-
-    /// Returns whether clients of several principals used the host.
-    pub(crate) fn has_several_principals(&self) -> bool {
-        self.has_several_principals.load(Ordering::Relaxed)
     }
 
     /// Records whether Redis has the remote sessions of the host, for another replica.
@@ -207,85 +135,7 @@ impl Upstream {
 
     /// Returns the place of a server in its configuration: hosts that more clients share come first.
     pub(crate) fn position(&self, name: &str) -> (usize, usize) {
-        let index = self.names.load().iter().position(|known| **known == *name);
-        (self.wider.len(), index.unwrap_or(usize::MAX))
-    }
-
-    /// Returns the servers that the gateway stopped.
-    pub(crate) fn stopped(&self) -> Arc<StoppedServers> {
-        self.stopped.load_full()
-    }
-
-    /// Returns whether the gateway stopped a server.
-    pub(crate) fn is_stopped(&self, name: &str) -> bool {
-        self.stopped.load().contains_key(name)
-    }
-
-    /// Returns whether the first use of each server starts it.
-    fn starts_on_use(&self) -> bool {
-        !self.wider.is_empty()
-    }
-
-    fn first_starts(&self) -> MutexGuard<'_, HashSet<Arc<str>>> {
-        self.first_starts.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Returns whether a server that its first use starts has not ended since.
-    pub(crate) fn is_first_start(&self, name: &str) -> bool {
-        self.first_starts().contains(name)
-    }
-
-    /// Records the end of a server, or of any server.
-    pub(crate) fn record_end(&self, name: Option<&str>) {
-        self.first_starts().retain(|known| name.is_some_and(|name| **known != *name));
-    }
-
-    /// Returns whether a server never started.
-    pub(crate) fn is_unstarted(&self, name: &str) -> bool {
-        self.unstarted.load().contains_key(name)
-    }
-
-    /// Returns whether a server never started although a use started it.
-    pub(crate) fn has_failed(&self, name: &str) -> bool {
-        self.unstarted.load().get(name) == Some(&true)
-    }
-
-    /// Records the first start of a server, or that it failed.
-    pub(crate) fn record_start(&self, name: &Arc<str>, is_ready: bool) {
-        if !self.is_unstarted(name) {
-            return;
-        }
-        self.unstarted.rcu(|unstarted| {
-            let mut unstarted = UnstartedServers::clone(unstarted);
-            if is_ready {
-                unstarted.remove(name);
-            } else {
-                unstarted.insert(name.clone(), true);
-            }
-            unstarted
-        });
-    }
-
-    /// Keeps the definitions of a server that is about to stop, or that ended. Returns whether the
-    /// server was ready.
-    pub(crate) fn keep_definitions(&self, name: &Arc<str>) -> bool {
-        self.remember(name);
-        let Some(catalog) = self.last().get(name).cloned() else { return false };
-        self.stopped.rcu(|stopped| {
-            let mut stopped = StoppedServers::clone(stopped);
-            stopped.insert(name.clone(), catalog.clone());
-            stopped
-        });
-        true
-    }
-
-    /// Forgets the definitions of a server that is ready again.
-    pub(crate) fn forget_definitions(&self, name: &str) {
-        self.stopped.rcu(|stopped| {
-            let mut stopped = StoppedServers::clone(stopped);
-            stopped.remove(name);
-            stopped
-        });
+        (self.wider.len(), self.servers.position(name).unwrap_or(usize::MAX))
     }
 
     /// Returns the reservations of the processes, by server.
@@ -303,26 +153,15 @@ impl Upstream {
     /// Releases the reservations of servers that ended by themselves. Returns whether there were any.
     pub(crate) fn release_ended(&self) -> bool {
         let status = self.host.status();
-        let has_ended = |name: &Arc<str>| {
-            // A reload can have removed the server.
-            status.get(name).is_none_or(|server| {
-                server.pid.is_none()
-                    && matches!(server.state, ServerState::Unavailable | ServerState::Shutdown)
-            })
-        };
         let mut processes = self.processes();
         let before = processes.len();
-        processes.retain(|name, _| !has_ended(name));
+        processes.retain(|name, _| {
+            // A reload can have removed the server.
+            status.get(name).is_some_and(|server| {
+                server.pid.is_some()
+                    || !matches!(server.state, ServerState::Unavailable | ServerState::Shutdown)
+            })
+        });
         processes.len() < before
-    }
-
-    /// Returns a token that counts as a use of the host.
-    pub(crate) fn host_use(&self) -> Arc<()> {
-        self.use_count.clone()
-    }
-
-    /// Returns whether a call runs or waits for input of its client.
-    pub(crate) fn is_used(&self) -> bool {
-        Arc::strong_count(&self.use_count) > 1
     }
 }

@@ -90,7 +90,7 @@ impl View {
 
     /// Returns the running host of a server.
     pub(crate) fn host_of(&self, server: &str) -> Option<Arc<Upstream>> {
-        self.upstreams.load().iter().find(|upstream| upstream.has_server(server)).cloned()
+        self.upstreams.load().iter().find(|upstream| upstream.servers.contains(server)).cloned()
     }
 
     fn announced(&self) -> MutexGuard<'_, Vec<Option<Arc<Offering>>>> {
@@ -123,7 +123,7 @@ impl View {
         ListKind::ALL.map(|kind| {
             !offering.has_same_list(&before, kind, |server| {
                 before.server(&server.name).is_none()
-                    && server.upstream.is_first_start(&server.name)
+                    && server.upstream.dormant.is_first_start(&server.name)
                     && !missed.contains(&server.name)
             })
         })
@@ -146,7 +146,7 @@ impl View {
     /// Returns whether a call runs, or waits for input of its client, at a host that not all clients share.
     pub(crate) fn has_used_private_host(&self) -> bool {
         let upstreams = self.upstreams.load();
-        upstreams.iter().any(|upstream| !upstream.wider.is_empty() && upstream.is_used())
+        upstreams.iter().any(|upstream| !upstream.wider.is_empty() && upstream.users.is_used())
     }
 
     /// Returns the time of the last request.
@@ -165,7 +165,7 @@ impl View {
         let upstreams = self.upstreams.load();
         let definitions = || {
             let hosts = upstreams.iter();
-            hosts.map(|upstream| (upstream.host.catalog(), upstream.stopped()))
+            hosts.map(|upstream| (upstream.host.catalog(), upstream.dormant.stopped()))
         };
         if let Some(cached) = &*cell.load()
             && cached.definitions.len() == upstreams.len()
@@ -189,11 +189,10 @@ impl View {
                     .map(|catalog| CatalogSource { catalog, upstream: upstream.clone() })
             })
             .collect();
-        let is_server = |name: &str| {
+        let offering = Arc::new(Offering::build(&sources, endpoint, &|name| {
             self.private_names.as_ref().is_some_and(|names| names.contains(name))
-                || upstreams.iter().any(|upstream| upstream.has_server(name))
-        };
-        let offering = Arc::new(Offering::build(&sources, endpoint, &is_server));
+                || upstreams.iter().any(|upstream| upstream.servers.contains(name))
+        }));
         for omitted in &offering.omitted {
             tracing::warn!("{omitted}");
         }

@@ -42,17 +42,25 @@ struct RawKeySet<'a> {
 
 #[derive(Deserialize)]
 struct RawKey {
-    kty: String,
     kid: Option<String>,
     alg: Option<String>,
     #[serde(rename = "use")]
     usage: Option<String>,
     key_ops: Option<Vec<String>>,
-    crv: Option<String>,
-    n: Option<String>,
-    e: Option<String>,
-    x: Option<String>,
-    y: Option<String>,
+    #[serde(flatten)]
+    material: KeyMaterial,
+}
+
+/// The numbers of a key, in base64 (RFC 7518, section 6; RFC 8037, section 2).
+#[derive(Deserialize)]
+#[serde(tag = "kty")]
+enum KeyMaterial {
+    #[serde(rename = "RSA")]
+    Rsa { n: String, e: String },
+    #[serde(rename = "EC")]
+    EllipticCurve { crv: String, x: String, y: String },
+    #[serde(rename = "OKP")]
+    OctetPair { crv: String, x: String },
 }
 
 impl KeySet {
@@ -91,26 +99,35 @@ impl KeySet {
 fn signing_key(raw: RawKey) -> Option<SigningKey> {
     let verifies = raw.usage.as_deref().is_none_or(|usage| usage == "sig")
         && raw.key_ops.as_ref().is_none_or(|ops| ops.iter().any(|op| op == "verify"));
-    let key = public_key(&raw).filter(|_| verifies)?;
+    let key = public_key(&raw.material).filter(|_| verifies)?;
     Some(SigningKey { id: raw.kid, algorithm: raw.alg, key })
 }
 
-fn public_key(raw: &RawKey) -> Option<PublicKey> {
-    let number = |text: &Option<String>| URL_SAFE_NO_PAD.decode(text.as_ref()?).ok();
-    let point = |bytes: usize| {
-        let x = number(&raw.x)?;
-        let y = number(&raw.y)?;
-        (x.len() == bytes && y.len() == bytes).then(|| [&[4], &x[..], &y[..]].concat())
-    };
-    match (raw.kty.as_str(), raw.crv.as_deref()) {
-        ("RSA", _) => Some(PublicKey::Rsa { modulus: number(&raw.n)?, exponent: number(&raw.e)? }),
-        ("EC", Some("P-256")) => point(32).map(PublicKey::P256),
-        ("EC", Some("P-384")) => point(48).map(PublicKey::P384),
-        ("OKP", Some("Ed25519")) => {
-            number(&raw.x).filter(|key| key.len() == 32).map(PublicKey::Ed25519)
+fn public_key(material: &KeyMaterial) -> Option<PublicKey> {
+    match material {
+        KeyMaterial::Rsa { n, e } => {
+            Some(PublicKey::Rsa { modulus: number(n)?, exponent: number(e)? })
         }
-        _ => None,
+        KeyMaterial::EllipticCurve { crv, x, y } => match crv.as_str() {
+            "P-256" => point(x, y, 32).map(PublicKey::P256),
+            "P-384" => point(x, y, 48).map(PublicKey::P384),
+            _ => None,
+        },
+        KeyMaterial::OctetPair { crv, x } => {
+            let key = number(x).filter(|key| crv == "Ed25519" && key.len() == 32);
+            key.map(PublicKey::Ed25519)
+        }
     }
+}
+
+fn number(text: &str) -> Option<Vec<u8>> {
+    URL_SAFE_NO_PAD.decode(text).ok()
+}
+
+/// Returns an uncompressed point of a curve whose coordinates have this many bytes.
+fn point(x: &str, y: &str, bytes: usize) -> Option<Vec<u8>> {
+    let [x, y] = [number(x)?, number(y)?];
+    (x.len() == bytes && y.len() == bytes).then(|| [&[4], &x[..], &y[..]].concat())
 }
 
 #[cfg(test)]

@@ -30,8 +30,9 @@ impl ResourceMetadata {
         let (scheme, rest) = resource.split_once("://")?;
         let is_http = ["https", "http"].iter().any(|known| known.eq_ignore_ascii_case(scheme));
         let authority = rest.split('/').next().unwrap_or_default();
-        let is_printable = |byte: u8| byte.is_ascii_graphic() && !b"\"\\?#".contains(&byte);
-        if !is_http || authority.is_empty() || !rest.bytes().all(is_printable) {
+        let is_printable =
+            rest.bytes().all(|byte| byte.is_ascii_graphic() && !b"\"\\?#".contains(&byte));
+        if !is_http || authority.is_empty() || !is_printable {
             return None;
         }
         let path = &rest[authority.len()..];

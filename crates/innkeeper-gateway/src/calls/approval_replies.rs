@@ -42,9 +42,9 @@ pub(super) fn kept_reply(reply: &Reply) -> Box<RawValue> {
 
 /// Returns the response to the client of a question that is not open.
 pub(super) fn reply_of(question: &Question, era: Era) -> Reply {
-    let name = shown_name(&question.content.item);
+    let name = shown_name(&question.content.tool.item);
     let id = question.id;
-    let why = question.reason.as_deref().map(|reason| format!(": {}", shown_name(reason)));
+    let why = question.answer.reason.as_deref().map(|reason| format!(": {}", shown_name(reason)));
     let why = why.unwrap_or_default();
     let message = match question.state {
         QuestionState::Done => return kept_response(question, era),
@@ -86,7 +86,7 @@ fn kept_response(question: &Question, era: Era) -> Reply {
         message: String,
         data: Option<Box<RawValue>>,
     }
-    let response = question.response.as_deref().map_or("{}", RawValue::get);
+    let response = question.answer.response.as_deref().map_or("{}", RawValue::get);
     match serde_json::from_str(response) {
         Ok(Kept { result: Some(result), error: None }) => {
             Ok(complete_result(result.to_owned(), era))
@@ -99,7 +99,7 @@ fn kept_response(question: &Question, era: Era) -> Reply {
 }
 
 pub(super) fn lost_call(question: &Question) -> RpcError {
-    let name = shown_name(&question.content.item);
+    let name = shown_name(&question.content.tool.item);
     let message = format!(
         "the outcome of the approved call of `{name}` is unknown (question {}): the gateway ended \
          during the call, and does not repeat the call; check what the tool did",
@@ -109,7 +109,7 @@ pub(super) fn lost_call(question: &Question) -> RpcError {
 }
 
 pub(super) fn cancelled_call(question: &Question) -> RpcError {
-    let name = shown_name(&question.content.item);
+    let name = shown_name(&question.content.tool.item);
     may_have_run(format!("the client cancelled the approved call of `{name}`"), question)
 }
 

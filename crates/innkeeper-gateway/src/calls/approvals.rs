@@ -20,7 +20,7 @@ use crate::metrics::ClientTransport;
 use crate::offering::NamedItem;
 use crate::pending_questions::store::{LEASE_TIME, QuestionAdded, QuestionChange};
 use crate::pending_questions::{
-    MAX_ARGUMENT_BYTES, NewQuestion, PendingQuestions, Question, QuestionId, QuestionKind,
+    MAX_ARGUMENT_BYTES, NewQuestion, PendingQuestions, QuestionId, QuestionKind, QuestionTool,
 };
 use crate::request::{ClientRequest, Reply};
 use crate::tasks::GatewayTasks;
@@ -108,22 +108,34 @@ impl Approvals {
             return Err(RpcError { kind: ErrorKind::Unavailable, ..error });
         };
         let caller = request.caller;
-        let revision = caller.identity.revision.as_str();
-        let digest = sha256_hex(definition.get());
         Ok(NewQuestion {
             kind: QuestionKind::Approval,
-            principal: (**caller.principal.id()).to_owned(),
-            client: format!("{} {revision}", caller.transport.as_str()),
-            endpoint: self.endpoints.label(caller.endpoint),
-            revision: revision.to_owned(),
+            asker: caller.asker(&self.endpoints),
             process: self.questions.process().to_owned(),
-            server: (*tool.server.name).to_owned(),
-            item: name.to_owned(),
-            host_name: tool.names.prefixed().to_owned(),
+            tool: QuestionTool {
+                server: (*tool.server.name).to_owned(),
+                item: name.to_owned(),
+                host_name: tool.names.prefixed().to_owned(),
+                digest: sha256_hex(definition.get()),
+                definition: (definition.get().len() <= MAX_DEFINITION_BYTES).then_some(definition),
+            },
             params: arguments,
-            definition: (definition.get().len() <= MAX_DEFINITION_BYTES).then_some(definition),
-            digest,
         })
+    }
+
+    /// Returns whether a question is about this call of the same client.
+    fn is_about(
+        &self,
+        question: &NewQuestion,
+        request: &ClientRequest<'_>,
+        tool: &NamedItem,
+    ) -> bool {
+        let NewQuestion { kind, asker, tool: asked, params, .. } = question;
+        *kind == QuestionKind::Approval
+            && *asker.principal == **request.caller.principal.id()
+            && *asked.host_name == *tool.names.prefixed()
+            && asker.endpoint == self.endpoints.label(request.caller.endpoint)
+            && params.get() == arguments_of(request).get()
     }
 
     /// Continues the wait of a client of the modern era; `None` if the request does not continue one.
@@ -142,18 +154,9 @@ impl Approvals {
             return Some(Err(unknown_state()));
         };
         let deadline = Instant::now() + MAX_POLL_TIME;
-        let is_own = |question: &Question| {
-            let NewQuestion { kind, principal, host_name, params, endpoint, .. } =
-                &question.content;
-            *kind == QuestionKind::Approval
-                && **principal == **request.caller.principal.id()
-                && **host_name == *tool.names.prefixed()
-                && *endpoint == self.endpoints.label(request.caller.endpoint)
-                && params.get() == arguments_of(request).get()
-        };
         // Before the wait: a question of another client is as unknown as any other text.
         match self.questions.store().find(id).await {
-            Ok(Some(question)) if is_own(&question) => {}
+            Ok(Some(question)) if self.is_about(&question.content, request, tool) => {}
             Ok(_) => return Some(Err(unknown_state())),
             Err(error) => return Some(Err(store_failed(&error, name))),
         }
@@ -265,7 +268,7 @@ fn arguments_of(request: &ClientRequest<'_>) -> Box<RawValue> {
 pub(super) fn definition(tool: &NamedItem) -> Option<Box<RawValue>> {
     let upstream = &tool.server.upstream;
     let catalog = upstream.host.catalog();
-    let stopped = upstream.stopped();
+    let stopped = upstream.dormant.stopped();
     let stopped = stopped.get(&tool.server.name).map(|catalog| &**catalog);
     [Some(&*catalog), stopped].into_iter().flatten().find_map(|catalog| {
         let found = catalog.tools().find(|known| *known.public_name == *tool.names.prefixed())?;

@@ -52,18 +52,18 @@ impl Calls {
         let caller = self.approved_caller(question, call)?;
         self.own_servers_of(&caller.principal, caller.endpoint).await?;
         let content = &question.content;
-        let name = shown_name(&content.item);
+        let name = shown_name(&content.tool.item);
         let mut in_use = None;
         loop {
-            let offering = self.offers.offering_for(&caller, Need::Tool(&content.item)).await;
+            let offering = self.offers.offering_for(&caller, Need::Tool(&content.tool.item)).await;
             let offering = offering.map_err(|error| NotRun::Now(error.message))?;
-            let Some(tool) = offering.tool(&content.item) else {
+            let Some(tool) = offering.tool(&content.tool.item) else {
                 let reason = offering.not_started.first().map(|error| error.message.clone());
                 return Err(NotRun::Now(
                     reason.unwrap_or_else(|| format!("`{name}` is not offered now")),
                 ));
             };
-            if *tool.names.prefixed() != *content.host_name {
+            if *tool.names.prefixed() != *content.tool.host_name {
                 let message = format!("`{name}` is now the name of another tool");
                 return Err(NotRun::Ever(message));
             }
@@ -84,7 +84,7 @@ impl Calls {
             let Some(definition) = definition(tool) else {
                 return Err(NotRun::Now(format!("server `{}` is not ready", tool.server.name)));
             };
-            if sha256_hex(definition.get()) != content.digest {
+            if sha256_hex(definition.get()) != content.tool.digest {
                 return Err(NotRun::Ever(format!(
                     "the definition of `{name}` has changed since the call: call the tool again"
                 )));
@@ -117,10 +117,10 @@ impl Calls {
         call: Option<&WaitingCall>,
     ) -> Result<Caller, NotRun> {
         let content = &question.content;
-        let principal = Principal::new(content.principal.as_str());
+        let principal = Principal::new(content.asker.principal.as_str());
         let mut endpoints = 0..self.offers.endpoints.all().len();
         let endpoint =
-            endpoints.find(|index| self.offers.endpoints.label(*index) == content.endpoint);
+            endpoints.find(|index| self.offers.endpoints.label(*index) == content.asker.endpoint);
         let endpoint =
             endpoint.and_then(|index| self.offers.endpoints.place_for(&principal, index));
         let endpoint = endpoint.ok_or_else(|| {
@@ -128,7 +128,7 @@ impl Calls {
                 "the endpoint of the call does not exist any more for the client".to_owned(),
             )
         })?;
-        let revision: Option<Revision> = content.revision.parse().ok();
+        let revision: Option<Revision> = content.asker.revision.parse().ok();
         let revision = revision.filter(|revision| revision.era() == Era::Legacy);
         Ok(Caller {
             principal,
@@ -197,7 +197,7 @@ impl Calls {
                 RpcError::new(code::INTERNAL_ERROR, message)
             }
         })?;
-        let mut params = json!({ "name": content.item }).to_string();
+        let mut params = json!({ "name": content.tool.item }).to_string();
         params = skim::replace_member(&params, "arguments", content.params.get());
         if let Some(meta) = call.and_then(|call| call.meta.as_deref()) {
             params = skim::replace_member(&params, "_meta", meta.get());
@@ -215,12 +215,12 @@ impl Calls {
             param_headers: None,
         };
         let offering = self.offers.offering_for(&caller, Need::Known).await?;
-        let tool = offering.tool(&content.item);
+        let tool = offering.tool(&content.tool.item);
         let tool = tool.ok_or_else(|| {
-            let unknown = RpcError::unknown_item("tool", &content.item);
-            self.offers.missing_item(&caller, &offering, Need::Tool(&content.item), unknown)
+            let unknown = RpcError::unknown_item("tool", &content.tool.item);
+            self.offers.missing_item(&caller, &offering, Need::Tool(&content.tool.item), unknown)
         })?;
-        self.run_tool(&request, &tool.with_use(in_use), &content.item).await
+        self.run_tool(&request, &tool.with_use(in_use), &content.tool.item).await
     }
 }
 

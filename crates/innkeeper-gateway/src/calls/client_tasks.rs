@@ -73,7 +73,7 @@ impl HostTaskCall {
         let options = CallOptions { task: mode, ..options };
         let result = upstream.host.call_tool_with(tool, arguments, options).await?;
         if result.result_type() == ResultType::Task {
-            let hold = server.server_use.hold(upstream.host_use(), call_hold);
+            let hold = server.server_use.hold(upstream.users.host_use(), call_hold);
             // The call runs once.
             let _ = created.set(CreatedTask { connection, hold });
         }
@@ -104,7 +104,7 @@ impl ClientTasks {
     ) -> Result<Option<TaskCall>, RpcError> {
         let caller = request.caller;
         let server = &tool.server;
-        if caller.era() != server.era || !server.tasks.call || !passes_tasks {
+        if caller.era() != server.declared.era || !server.declared.tasks.call || !passes_tasks {
             return Ok(None);
         }
         let mode = match caller.era() {
@@ -228,7 +228,7 @@ impl Calls {
         let offering = self.offers.offering_for(caller, Need::Known).await?;
         let server = offering.server(&reference.server).filter(|server| {
             server.upstream.number == reference.host
-                && server.era == caller.era()
+                && server.declared.era == caller.era()
                 && is_connected(server, &reference)
                 && self.permits_task(caller, &offering, &reference)
         });
@@ -338,7 +338,7 @@ fn record_response(server: &OfferedServer, method: &str, ids: &TaskIdPair, resul
         Ok(result) => match Task::from_raw(result) {
             // `tasks/result` returns the result.
             Ok(Task { status: TaskStatus::Completed | TaskStatus::Failed, .. })
-                if server.era == Era::Legacy =>
+                if server.declared.era == Era::Legacy =>
             {
                 server_use.open_tasks.end(id);
             }

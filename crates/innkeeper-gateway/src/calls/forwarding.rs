@@ -80,7 +80,7 @@ impl Calls {
             options.send_check = Some(calls.check(request.id, target.item, target.may_repeat));
         }
         let operators = self.operator_callback(request, &target);
-        match (caller.era(), server.era, operators) {
+        match (caller.era(), server.declared.era, operators) {
             (Era::Legacy, _, operators) | (Era::Modern, _, operators @ Some(_)) => {
                 let client =
                     caller.client.as_ref().filter(|_| answers && caller.era() == Era::Legacy);
@@ -208,7 +208,8 @@ impl Calls {
         is_asked: bool,
         options: &mut CallOptions,
     ) -> Option<RunningCall> {
-        let is_recorded = !server.ties_messages && self.offers.servers.sole_client().is_none();
+        let is_recorded =
+            !server.declared.ties_messages && self.offers.servers.sole_client().is_none();
         is_recorded.then(|| server.server_use.question_owners.start(client, is_asked, options))
     }
 
@@ -277,7 +278,7 @@ fn request_stream(request: &ClientRequest<'_>) -> RequestStream {
 fn wants_notifications(request: &ClientRequest<'_>, server: &OfferedServer) -> bool {
     let logs = match request.caller.era() {
         // Servers of the modern era declare no log messages.
-        Era::Legacy => server.era == Era::Modern || server.has_logging,
+        Era::Legacy => server.declared.era == Era::Modern || server.declared.has_logging,
         Era::Modern => request.meta.log_level.is_some(),
     };
     request.sink.is_some() && (request.meta.progress_token.is_some() || logs)
@@ -333,7 +334,7 @@ impl NotificationFilter {
         let log_level = match request.caller.era() {
             Era::Legacy => {
                 let client = request.caller.client.as_ref();
-                client.and_then(|client| client.log_level()).or(Some(DEFAULT_LOG_LEVEL))
+                client.and_then(|client| client.settings.log_level()).or(Some(DEFAULT_LOG_LEVEL))
             }
             Era::Modern => {
                 let level = request.meta.log_level.as_deref();

@@ -63,8 +63,8 @@ impl Calls {
         if let Ok(AnswerOutcome::Won(question)) = &outcome {
             let Question { content, state, .. } = &**question;
             let kind = content.kind;
-            let name = shown_name(&content.host_name);
-            let text = format!("{kind} of `{name}` for `{}`: {state}", content.principal);
+            let name = shown_name(&content.tool.host_name);
+            let text = format!("{kind} of `{name}` for `{}`: {state}", content.asker.principal);
             self.audit_log.record_answer(&Principal::new(operator), &text);
         }
         outcome
@@ -148,10 +148,11 @@ impl Calls {
         };
         // The process that asked has counted the call.
         if question.content.process != questions.process() {
-            let principal = Principal::new(question.content.principal.as_str());
+            let principal = Principal::new(question.content.asker.principal.as_str());
             let Question { content, .. } = &question;
             let style = NameStyle::Prefixed;
-            let tool = ItemNames::from_offered(style, &content.server, &content.host_name);
+            let tool =
+                ItemNames::from_offered(style, &content.tool.server, &content.tool.host_name);
             if let Err(exceeded) = self.rate_limits.count_call(&principal, &tool) {
                 return Ok(AnswerOutcome::NotNow(exceeded.to_string()));
             }

@@ -17,7 +17,7 @@ use crate::json_text::empty_object;
 use crate::pending_questions::store::{Changed, QuestionAdded, QuestionChange};
 use crate::pending_questions::{
     MAX_ARGUMENT_BYTES, NewQuestion, PendingQuestions, Question, QuestionId, QuestionKind,
-    QuestionState, log_answer,
+    QuestionState, QuestionTool, log_answer,
 };
 use crate::request::ClientRequest;
 
@@ -60,22 +60,20 @@ impl Calls {
         {
             return None;
         }
-        let revision = caller.identity.revision.as_str();
         let server = (*target.server.name).to_owned();
         let item = target.item.to_owned();
         let question = NewQuestion {
             kind: QuestionKind::Elicitation,
-            principal: (**caller.principal.id()).to_owned(),
-            client: format!("{} {revision}", caller.transport.as_str()),
-            endpoint: self.offers.endpoints.label(caller.endpoint),
-            revision: revision.to_owned(),
+            asker: caller.asker(&self.offers.endpoints),
             process: questions.process().to_owned(),
-            host_name: format!("{server}: {item}"),
-            server,
-            item,
+            tool: QuestionTool {
+                host_name: format!("{server}: {item}"),
+                server,
+                item,
+                definition: None,
+                digest: String::new(),
+            },
             params: empty_object(),
-            definition: None,
-            digest: String::new(),
         };
         Some(OperatorCallback {
             approvals: Arc::downgrade(approvals),
@@ -116,7 +114,7 @@ impl Callback for OperatorCallback {
             let (_needed, dropped) = oneshot::channel();
             approvals.tasks.spawn(keep_elicitation(questions.clone(), id, dropped));
             drop(approvals);
-            answer(&questions, id, client, request, &question.principal).await
+            answer(&questions, id, client, request, &question.asker.principal).await
         })
     }
 }
@@ -212,7 +210,7 @@ fn is_form(request: &ServerRequest) -> bool {
 fn response_of(question: &Question) -> CallbackResult {
     let action = match question.state {
         QuestionState::Answered => {
-            return question.response.clone().ok_or_else(|| failed("the answer is lost"));
+            return question.answer.response.clone().ok_or_else(|| failed("the answer is lost"));
         }
         QuestionState::Declined => "decline",
         QuestionState::Waiting

@@ -24,7 +24,7 @@ impl Callback for ClientCallback {
         let task = self.task.clone();
         Box::pin(async move {
             let ServerRequest { method, params, .. } = &request;
-            client.ask_for_task(&sink, method, params.as_deref(), task.as_ref()).await
+            client.ask(&sink, method, params.as_deref(), task.as_ref()).await
         })
     }
 }

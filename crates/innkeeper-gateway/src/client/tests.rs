@@ -5,6 +5,7 @@ use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
+use super::open_questions::MAX_OPEN_QUESTIONS;
 use super::*;
 
 fn client() -> (Arc<Client>, MessageSink, mpsc::Receiver<Bytes>) {
@@ -21,7 +22,7 @@ fn text(message: Option<Bytes>) -> Value {
 #[tokio::test]
 async fn a_response_reaches_the_request_with_its_id_once() {
     let (client, sink, mut sent) = client();
-    let asking = client.ask(&sink, method::ELICITATION_CREATE, None);
+    let asking = client.ask(&sink, method::ELICITATION_CREATE, None, None);
     let answering = async {
         let request = text(sent.recv().await);
         assert_eq!(request["params"], json!({}));
@@ -39,7 +40,7 @@ async fn a_response_reaches_the_request_with_its_id_once() {
 async fn a_dropped_question_is_cancelled_at_the_client() {
     let (client, sink, mut sent) = client();
     {
-        let asking = client.ask(&sink, method::ROOTS_LIST, None);
+        let asking = client.ask(&sink, method::ROOTS_LIST, None, None);
         tokio::pin!(asking);
         assert!(futures_util::poll!(&mut asking).is_pending());
     }
@@ -47,14 +48,14 @@ async fn a_dropped_question_is_cancelled_at_the_client() {
     let cancelled = text(sent.recv().await);
     assert_eq!(cancelled["method"], method::CANCELLED);
     assert_eq!(cancelled["params"]["requestId"], id);
-    assert!(client.questions().is_empty());
+    assert!(client.questions.is_empty());
 }
 
 #[tokio::test]
 async fn the_end_of_the_connection_fails_questions_and_cancels_requests() {
     let (client, sink, mut sent) = client();
     let guard = client.start_request(&RequestId::Integer(1)).unwrap();
-    let asking = client.ask(&sink, method::ROOTS_LIST, None);
+    let asking = client.ask(&sink, method::ROOTS_LIST, None, None);
     let ending = async {
         sent.recv().await;
         client.disconnect();
@@ -86,10 +87,10 @@ async fn a_client_has_a_maximum_of_open_questions() {
     let sink = MessageSink::Queue(sender);
     let mut open = Vec::new();
     for _ in 0..MAX_OPEN_QUESTIONS {
-        let mut asking = Box::pin(client.ask(&sink, method::ROOTS_LIST, None));
+        let mut asking = Box::pin(client.ask(&sink, method::ROOTS_LIST, None, None));
         assert!(futures_util::poll!(&mut asking).is_pending());
         open.push(asking);
     }
-    let error = client.ask(&sink, method::ROOTS_LIST, None).await.unwrap_err();
+    let error = client.ask(&sink, method::ROOTS_LIST, None, None).await.unwrap_err();
     assert!(error.message.contains("too many open requests"), "{error}");
 }

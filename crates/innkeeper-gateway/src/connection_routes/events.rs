@@ -35,16 +35,27 @@ struct EventBody {
     gateway: Arc<GatewayState>,
     cursor: EventCursor,
     user: Principal,
-    /// The changes of lists of the servers.
-    changes: mpsc::Receiver<Bytes>,
-    _subscription: Subscription,
+    changes: ListChanges,
     /// When the stream renews the expiry of its connection, and shows with a comment that it is open.
     next_renewal: Instant,
-    /// Whether the first event was sent.
-    connected: bool,
-    /// Whether the last event was sent.
-    ended: bool,
+    stage: StreamStage,
     _open: OpenCount,
+}
+
+/// How far an event stream has come.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum StreamStage {
+    /// Before the first event.
+    New,
+    Connected,
+    /// After the last event.
+    Ended,
+}
+
+/// The changes of lists of the servers.
+struct ListChanges {
+    queue: mpsc::Receiver<Bytes>,
+    _subscription: Subscription,
 }
 
 impl ServiceClient {
@@ -52,7 +63,7 @@ impl ServiceClient {
     pub(super) async fn events(&self) -> Result<Response<Body>, ConnectionError> {
         let id = connection_id(&self.headers)?;
         let connection = self.service.active_connection(id, &self.principal).await?;
-        let (changes, subscription) = self.subscribe(&connection).await?;
+        let changes = self.subscribe(&connection).await?;
         // A client that has received no event can send an empty id.
         let last = self.headers.get("last-event-id").filter(|value| !value.is_empty());
         let after = last.map(|value| value.to_str().ok().and_then(|text| text.parse().ok()));
@@ -71,7 +82,7 @@ impl ServiceClient {
             OpenedEvents::NotActive => return Err(ConnectionError::expired()),
         };
         let gateway = self.transport.gateway.clone();
-        let _open = gateway.metrics.open_stream();
+        let _open = gateway.traffic.metrics.open_stream();
         let service = self.service.clone();
         let body = EventBody {
             next_renewal: Instant::now() + renewal_interval(&service),
@@ -80,9 +91,7 @@ impl ServiceClient {
             cursor,
             user: self.principal.clone(),
             changes,
-            _subscription: subscription,
-            connected: false,
-            ended: false,
+            stage: StreamStage::New,
             _open,
         };
         let events = stream::unfold(body, |mut body| async move {
@@ -96,7 +105,7 @@ impl ServiceClient {
     async fn subscribe(
         &self,
         connection: &ConnectionState,
-    ) -> Result<(mpsc::Receiver<Bytes>, Subscription), ConnectionError> {
+    ) -> Result<ListChanges, ConnectionError> {
         let gateway = &self.transport.gateway;
         let view = gateway.servers.view(&self.principal, None, self.endpoint);
         let view =
@@ -107,26 +116,28 @@ impl ServiceClient {
             prompts: is_enabled("prompts"),
             resources: is_enabled("resources"),
         };
-        let (sender, changes) = mpsc::channel(MAX_QUEUED_CHANGES);
+        let (sender, queue) = mpsc::channel(MAX_QUEUED_CHANGES);
         let subscriber =
             Subscriber::new(self.endpoint, view, MessageSink::Queue(sender), lists, None);
-        Ok((changes, gateway.methods.subscriptions.add(subscriber)))
+        let _subscription = gateway.methods.subscriptions.add(subscriber);
+        Ok(ListChanges { queue, _subscription })
     }
 }
 
 impl EventBody {
     /// Returns the next events or a comment; `None` at the end.
     async fn next(&mut self) -> Option<Bytes> {
-        if self.ended {
-            return None;
-        }
-        if !self.connected {
-            self.connected = true;
-            let data = json!({
-                "connection_id": self.cursor.id.to_string(),
-                "message": "connected; notifications follow",
-            });
-            return Some(write(None, "connected", data.to_string().as_bytes()));
+        match self.stage {
+            StreamStage::Ended => return None,
+            StreamStage::New => {
+                self.stage = StreamStage::Connected;
+                let data = json!({
+                    "connection_id": self.cursor.id.to_string(),
+                    "message": "connected; notifications follow",
+                });
+                return Some(write(None, "connected", data.to_string().as_bytes()));
+            }
+            StreamStage::Connected => {}
         }
         // Also while events come faster than the stream sends them.
         if self.next_renewal <= Instant::now() {
@@ -139,7 +150,7 @@ impl EventBody {
                 tokio::select! {
                     biased;
                     next = self.service.store().next_events(&mut self.cursor) => return Some(next),
-                    Some(change) = self.changes.recv() => {
+                    Some(change) = self.changes.queue.recv() => {
                         // Through the store, so that the change has a position like all events.
                         let message = change.slice(..change.trim_ascii_end().len());
                         if let Err(error) =
@@ -181,7 +192,7 @@ impl EventBody {
 
     /// Returns the last event: why the stream ends.
     fn end_with(&mut self, error: &ConnectionError) -> Bytes {
-        self.ended = true;
+        self.stage = StreamStage::Ended;
         write(None, "error", json!(error).to_string().as_bytes())
     }
 }

@@ -70,7 +70,7 @@ impl ServiceClient {
             }
         };
         let ids = request_ids(&message);
-        let room = match self.transport.gateway.responses.reserve(&self.principal, &ids) {
+        let room = match self.transport.gateway.traffic.responses.reserve(&self.principal, &ids) {
             Ok(room) => room,
             Err(full) => return rejection_response(&full.rejection()),
         };
@@ -240,7 +240,7 @@ impl ServiceClient {
 
     /// Counts a message of a batch as a request of the client.
     fn count(&self, index: usize) -> Result<(), ConnectionError> {
-        let counted = self.transport.gateway.count_batched(&self.principal, index);
+        let counted = self.transport.gateway.traffic.count_batched(&self.principal, index);
         counted.map_err(|exceeded| {
             let retry_after = exceeded.retry_after().as_secs_f64();
             ConnectionError::new(ErrorCode::TransportError, exceeded.to_string())
@@ -291,7 +291,8 @@ impl ServiceClient {
         params: Option<&RawValue>,
     ) -> MethodReply {
         let gateway = &self.transport.gateway;
-        let counted = gateway.metrics.start_request(ClientTransport::ConnectionService, method);
+        let counted =
+            gateway.traffic.metrics.start_request(ClientTransport::ConnectionService, method);
         let responding = async {
             let params = &RequestParams::from_raw(params)?;
             let meta = IncomingMeta::from_params(params)?;

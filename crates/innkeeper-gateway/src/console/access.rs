@@ -77,7 +77,7 @@ impl Console {
         if let Some(places) = parts.extensions.get::<ConnectionPlaces>() {
             places.count(&principal).map_err(Denied::Rate)?;
         }
-        let counted = self.gateway().rate_limits.count_request(&principal);
+        let counted = self.gateway().traffic.rate_limits.count_request(&principal);
         counted.map_err(|exceeded| Denied::Rate(exceeded.into()))?;
         if !self.is_operator(&principal) {
             return Err(Denied::NoOperator(principal));
@@ -102,7 +102,7 @@ impl Console {
     pub(super) fn is_operator(&self, principal: &Principal) -> bool {
         let is_local =
             !self.access.authenticator.requires_credential() && self.access.origin.is_loopback();
-        self.gateway().endpoints.is_unbound(principal)
+        self.gateway().offers.endpoints.is_unbound(principal)
             && (self.options.operators.contains(principal) || is_local)
     }
 

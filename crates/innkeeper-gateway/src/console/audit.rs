@@ -6,7 +6,7 @@ use super::request::ConsoleRequest;
 use crate::audit_log::{AuditEvent, MAX_AUDIT_EVENTS};
 
 pub(super) async fn show(request: &ConsoleRequest<'_>) -> Reply {
-    let events = request.gateway.audit_log.events();
+    let events = request.gateway.traffic.audit_log.events();
     let mut out = Html::new();
     html!(
         out,

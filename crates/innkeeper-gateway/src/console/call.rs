@@ -59,7 +59,7 @@ fn write_call(out: &mut Html, request: &ConsoleRequest<'_>, call: &ConsoleCall) 
             html!(
                 out,
                 "<p><span class=\"state busy\">running</span> since {} ({} s)</p>\n",
-                Time(call.started_at),
+                Time(call.started_at()),
                 seconds
             );
             write_progress(out, &progress);
@@ -79,7 +79,7 @@ fn write_call(out: &mut Html, request: &ConsoleRequest<'_>, call: &ConsoleCall) 
                 "<p>{} after {} ms, started at {}</p>\n",
                 state(outcome),
                 millis,
-                Time(call.started_at)
+                Time(call.started_at())
             );
             write_outcome(out, outcome);
         }

@@ -38,7 +38,7 @@ pub(super) async fn cancel(request: &ConsoleRequest<'_>) -> Reply {
         let text =
             format!("call of `{}` by `{}` cancelled", shown_name(&subject.tool), subject.principal);
         let operator = &request.visitor.principal;
-        request.gateway.audit_log.record("call-cancelled", Some(operator), &text);
+        request.gateway.traffic.audit_log.record("call-cancelled", Some(operator), &text);
         call.cancel();
     }
     Reply::Redirect(Link::to("calls"))
@@ -146,7 +146,7 @@ fn write_own(out: &mut Html, calls: &[Arc<ConsoleCall>]) {
             Link::to("call").with("number", &call.number.to_string()),
             Name(&call.tool),
             call.number,
-            Time(call.started_at),
+            Time(call.started_at()),
             state
         );
     }

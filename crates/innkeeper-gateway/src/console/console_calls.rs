@@ -76,13 +76,16 @@ pub(super) struct ConsoleCall {
     pub(super) tool: String,
     pub(super) arguments: Box<RawValue>,
     pub(super) started: Instant,
-    pub(super) started_at: DateTime<Utc>,
     progress: Mutex<CallProgress>,
     cancelled: SetOnce<()>,
     ended: SetOnce<(CallOutcome, Duration)>,
 }
 
 impl ConsoleCall {
+    pub(super) fn started_at(&self) -> DateTime<Utc> {
+        Utc::now() - self.started.elapsed()
+    }
+
     pub(super) fn progress(&self) -> CallProgress {
         self.lock_progress().clone()
     }
@@ -217,7 +220,6 @@ impl ConsoleCalls {
             tool: tool.to_owned(),
             arguments,
             started: Instant::now(),
-            started_at: Utc::now(),
             progress: Mutex::default(),
             cancelled: SetOnce::new(),
             ended: SetOnce::new(),
@@ -254,7 +256,8 @@ async fn run(gateway: &Arc<GatewayState>, call: &ConsoleCall) {
 }
 
 async fn request(gateway: &Arc<GatewayState>, call: &ConsoleCall, sink: &MessageSink) -> Reply {
-    let counted = gateway.metrics.start_request(ClientTransport::Console, method::TOOLS_CALL);
+    let counted =
+        gateway.traffic.metrics.start_request(ClientTransport::Console, method::TOOLS_CALL);
     let params = CallParams {
         name: &call.tool,
         arguments: &call.arguments,

@@ -147,10 +147,10 @@ fn unknown() -> Page {
 
 /// Says who was first.
 fn lost_text(question: &Question) -> String {
-    match (&question.answered_by, question.state) {
+    match (&question.answer.by, question.state) {
         (Some(by), state) => format!("Your answer came too late: {by} answered before ({state})."),
         (None, QuestionState::Ended) => {
-            let reason = question.reason.as_deref().unwrap_or("nobody needs the answer");
+            let reason = question.answer.reason.as_deref().unwrap_or("nobody needs the answer");
             format!("The question has ended: {reason}.")
         }
         (None, state) => format!("The question cannot be answered any more ({state})."),
@@ -177,7 +177,7 @@ fn page(request: &ConsoleRequest<'_>, question: &Question, form: &FormState) -> 
     if question.state == QuestionState::Waiting {
         write_forms(&mut out, request, question, form);
     }
-    if let Some(response) = &question.response {
+    if let Some(response) = &question.answer.response {
         html!(out, "<h2>Answer</h2>\n");
         write_whole(&mut out, response.get());
     }
@@ -185,7 +185,7 @@ fn page(request: &ConsoleRequest<'_>, question: &Question, form: &FormState) -> 
         Some(_) => StatusCode::UNPROCESSABLE_ENTITY,
         None => StatusCode::OK,
     };
-    let title = format!("{} {}", kind_text(question), question.content.host_name);
+    let title = format!("{} {}", kind_text(question), question.content.tool.host_name);
     Page { status, ..Page::new(title, out) }
 }
 
@@ -201,17 +201,17 @@ fn write_facts(out: &mut Html, question: &Question) {
         "<p>{} asked at {}, until {}</p>\n<p>Client <code>{}</code> ({}), server <code>{}</code>, \
          item <code>{}</code></p>\n",
         state(question.state),
-        Time(question.created),
-        Time(question.expires),
-        content.principal,
-        content.client,
-        content.server,
-        content.item
+        Time(question.times.created),
+        Time(question.times.expires),
+        content.asker.principal,
+        content.asker.client,
+        content.tool.server,
+        content.tool.item
     );
-    if let Some(by) = &question.answered_by {
-        html!(out, "<p>Answered by <code>{}</code> at {}</p>\n", by, Time(question.changed));
+    if let Some(by) = &question.answer.by {
+        html!(out, "<p>Answered by <code>{}</code> at {}</p>\n", by, Time(question.times.changed));
     }
-    if let Some(reason) = &question.reason {
+    if let Some(reason) = &question.answer.reason {
         html!(out, "<p class=\"text\">Reason: {}</p>\n", reason);
     }
     if let Some(process) = &question.claimed_by {
@@ -223,7 +223,7 @@ fn write_facts(out: &mut Html, question: &Question) {
 fn write_call(out: &mut Html, question: &Question) {
     html!(out, "<h2>Arguments</h2>\n");
     write_whole(out, question.content.params.get());
-    let Some(definition) = &question.content.definition else {
+    let Some(definition) = &question.content.tool.definition else {
         html!(
             out,
             "<p class=\"hint\">The definition of the tool is too large for this page.</p>\n"

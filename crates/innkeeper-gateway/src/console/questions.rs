@@ -71,14 +71,14 @@ fn write_table(out: &mut Html, questions: &[Question], parameter: &'static str) 
             out,
             "<tr><td>{}</td><td>{}</td><td><code>{}</code></td>\
              <th scope=\"row\"><a href=\"{}\">{} <code>{}</code></a></th><td>{}</td><td>{}</td></tr>\n",
-            Time(question.created),
-            Time(question.expires),
-            Name(&question.content.principal),
+            Time(question.times.created),
+            Time(question.times.expires),
+            Name(&question.content.asker.principal),
             Link::to("question").with("id", &question.id.to_string()),
             kind_text(question),
-            Name(&question.content.host_name),
+            Name(&question.content.tool.host_name),
             state(question.state),
-            Name(question.answered_by.as_deref().unwrap_or("–"))
+            Name(question.answer.by.as_deref().unwrap_or("–"))
         );
     }
     html!(out, "</tbody></table></div>\n");

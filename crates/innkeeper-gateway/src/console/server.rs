@@ -26,7 +26,11 @@ fn unknown_server() -> Reply {
 pub(super) async fn restart(request: &ConsoleRequest<'_>) -> Reply {
     let Some(row) = find_row(request, &request.form).await else { return unknown_server() };
     let text = format!("restart of the server `{}`", shown_name(&row.name));
-    request.gateway.audit_log.record("server-restart", Some(&request.visitor.principal), &text);
+    request.gateway.traffic.audit_log.record(
+        "server-restart",
+        Some(&request.visitor.principal),
+        &text,
+    );
     let host = row.upstream.host.clone();
     let name = row.name.clone();
     request.gateway.tasks.spawn(async move {
@@ -93,7 +97,8 @@ fn write_facts(out: &mut Html, row: &ServerRow) {
     if let Some((version, era)) = row.protocol() {
         html!(out, "<div><dt>Protocol</dt><dd>{}, {} era</dd></div>", version, era);
     }
-    let server = row.catalog.server(&row.name);
+    let catalog = row.upstream.host.catalog();
+    let server = catalog.server(&row.name);
     if let Some(server) = server {
         html!(out, "<div><dt>Transport</dt><dd>{}</dd></div>", server.transport());
     }
@@ -151,7 +156,8 @@ fn write_facts(out: &mut Html, row: &ServerRow) {
 }
 
 fn write_items(out: &mut Html, row: &ServerRow) {
-    let Some(listing) = row.catalog.server(&row.name).and_then(|server| server.listing()) else {
+    let catalog = row.upstream.host.catalog();
+    let Some(listing) = catalog.server(&row.name).and_then(|server| server.listing()) else {
         return;
     };
     html!(
@@ -174,8 +180,9 @@ fn write_items(out: &mut Html, row: &ServerRow) {
 }
 
 fn write_warnings(out: &mut Html, row: &ServerRow) {
-    let mut warnings = row.catalog.warnings();
-    warnings.extend(row.catalog.guard_findings());
+    let catalog = row.upstream.host.catalog();
+    let mut warnings = catalog.warnings();
+    warnings.extend(catalog.guard_findings());
     warnings.retain(|warning| warning.server == row.name);
     if warnings.is_empty() {
         return;

@@ -5,9 +5,7 @@ use std::time::SystemTime;
 
 use indexmap::IndexMap;
 use innkeeper_host::config::Share;
-use innkeeper_host::{
-    Catalog, ProcessTable, ProcessUsage, ServerMetrics, ServerState, ServerStatus,
-};
+use innkeeper_host::{ProcessTable, ProcessUsage, ServerMetrics, ServerState, ServerStatus};
 use innkeeper_protocol::{Era, Revision};
 use tokio::task::spawn_blocking;
 
@@ -35,7 +33,6 @@ pub(super) struct ServerRow {
     pub(super) metrics: ServerMetrics,
     /// `None` on systems that do not report it.
     pub(super) usage: Option<ProcessUsage>,
-    pub(super) catalog: Arc<Catalog>,
     /// Whether the server has no process until its next use.
     pub(super) is_idle: bool,
 }
@@ -58,7 +55,7 @@ impl ServerRow {
 
     /// Returns the revision and the era of the protocol.
     pub(super) fn protocol(&self) -> Option<(&'static str, &'static str)> {
-        let version = self.catalog.server(&self.name)?.protocol_version()?;
+        let version = self.upstream.host.catalog().server(&self.name)?.protocol_version()?;
         let revision: Revision = version.parse().ok()?;
         Some((
             version,
@@ -85,7 +82,6 @@ pub(super) async fn server_rows(gateway: &GatewayState) -> Vec<ServerRow> {
 fn rows_of_host(host: &SharedHost, table: Option<&ProcessTable>) -> Vec<ServerRow> {
     let SharedHost { share, client, upstream } = host;
     let mut metrics = upstream.host.metrics();
-    let catalog = upstream.host.catalog();
     let usage = table.map(|table| upstream.host.process_usage(table));
     let rows = upstream.host.status().into_iter().map(|(name, status)| ServerRow {
         share: *share,
@@ -93,10 +89,9 @@ fn rows_of_host(host: &SharedHost, table: Option<&ProcessTable>) -> Vec<ServerRo
         upstream: upstream.clone(),
         metrics: metrics.swap_remove(&name).unwrap_or_default(),
         usage: usage.as_ref().map(|usage| usage.get(&name).copied().unwrap_or_default()),
-        catalog: catalog.clone(),
         // The next use starts it.
-        is_idle: upstream.is_stopped(&name)
-            || (upstream.is_unstarted(&name) && status.state == ServerState::Shutdown),
+        is_idle: upstream.dormant.is_stopped(&name)
+            || (upstream.dormant.is_unstarted(&name) && status.state == ServerState::Shutdown),
         status,
         name,
     });

@@ -51,7 +51,7 @@ impl Console {
             return Err(Rejection::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, text));
         }
         let reading = axum::body::to_bytes(body, MAX_BODY_BYTES);
-        let body = timeout(self.gateway().options.request_time, reading).await;
+        let body = timeout(self.gateway().options.limits.request_time, reading).await;
         let form = Fields::parse(
             &body
                 .map_err(|_| {
@@ -84,12 +84,12 @@ impl Console {
             }
             (Ok(_), Err(_)) => return self.sign_in_form(parts, StatusCode::UNAUTHORIZED, None),
         };
-        if let Err(exceeded) = self.gateway().rate_limits.count_request(&principal) {
+        if let Err(exceeded) = self.gateway().traffic.rate_limits.count_request(&principal) {
             let rejection = Rejection::from(exceeded);
             self.count_rejection(RejectionReason::Rate, &rejection);
             return rejected(&rejection, None);
         }
-        let audit_log = &self.gateway().audit_log;
+        let audit_log = &self.gateway().traffic.audit_log;
         if !self.is_operator(&principal) {
             let text = "a client that is no operator signed in to the console";
             audit_log.record("console-refused", Some(&principal), text);
@@ -148,7 +148,11 @@ impl Console {
             self.sessions.end(id);
         }
         let text = "signed out of the console";
-        self.gateway().audit_log.record("console-signed-out", Some(&visitor.principal), text);
+        self.gateway().traffic.audit_log.record(
+            "console-signed-out",
+            Some(&visitor.principal),
+            text,
+        );
         let mut response = redirect(&Link::to(SIGN_IN));
         set_cookie(&mut response, SESSION_COOKIE, "", 0, is_https(parts));
         response

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use innkeeper_host::config::RateConfig;
 use innkeeper_host::{Config, Host, HostBuilder, Telemetry};
-use tokio::sync::SetOnce;
 
 use super::{Gateway, remove_expired};
 use crate::audit_log::AuditLog;
@@ -21,8 +20,8 @@ use crate::policy::ToolPolicy;
 use crate::rate_limits::RateLimits;
 use crate::replicas::Replicas;
 use crate::response_memory::ResponseMemory;
-use crate::servers::{PrepareHost, ServersBuilder, ServersContext};
-use crate::state::{GatewayState, OptionalServices};
+use crate::servers::{PrepareHost, ServerObservers, ServersBuilder, ServersContext};
+use crate::state::{GatewayState, OptionalServices, Traffic};
 use crate::subscribers::Subscribers;
 use crate::subscriptions::Subscriptions;
 use crate::tasks::GatewayTasks;
@@ -35,7 +34,6 @@ pub struct GatewayBuilder {
     rules: ClientRules,
     telemetry: Option<Telemetry>,
     services: OptionalServices,
-    replicas: Option<Replicas>,
     questions: Option<PendingQuestions>,
     servers: ServersBuilder,
 }
@@ -61,7 +59,6 @@ impl GatewayBuilder {
             },
             telemetry: None,
             services: OptionalServices::default(),
-            replicas: None,
             questions: None,
             servers: ServersBuilder::default(),
         }
@@ -77,7 +74,7 @@ impl GatewayBuilder {
     /// start at the same time. Default: the gateway stops no server, and eight start at the same time.
     #[must_use]
     pub fn servers(mut self, config: &Config) -> Self {
-        self.servers.configure(config, self.options.max_memory.is_some());
+        self.servers.configure(config, self.options.server_limits.max_memory.is_some());
         self
     }
 
@@ -145,8 +142,9 @@ impl GatewayBuilder {
     /// reaches the replica that has its session. The application must also serve
     /// [`Gateway::serve_replicas`]. Default: the only replica.
     #[must_use]
-    pub fn replicas(self, replicas: Replicas) -> Self {
-        Self { replicas: Some(replicas), ..self }
+    pub fn replicas(mut self, replicas: Replicas) -> Self {
+        self.services.replicas = Some(replicas);
+        self
     }
 
     /// Sets the questions to operators: approvals of calls, and elicitations. Default: none.
@@ -175,13 +173,13 @@ impl GatewayBuilder {
         let options = self.options;
         let endpoints = Arc::new(Endpoints::from_options(&options, self.rules.bindings));
         let tasks = GatewayTasks::default();
-        if let Some(replicas) = &self.replicas {
+        if let Some(replicas) = &self.services.replicas {
             replicas.start(&tasks);
             tasks.spawn(replicas.clone().share_rates(self.rules.rates.clone()));
         }
-        let replica = self.replicas.as_ref().map(Replicas::id);
+        let replica = self.services.replicas.as_ref().map(Replicas::id);
         let parked_calls = Arc::new(ParkedCalls::new(replica));
-        let responses = ResponseMemory::new(options.max_response_bytes);
+        let responses = ResponseMemory::new(options.limits.max_response_bytes);
         let subscribers = Arc::new(Subscribers::default());
         let audit_log = Arc::new(AuditLog::default());
         let servers = self.servers.build(
@@ -189,14 +187,16 @@ impl GatewayBuilder {
             ServersContext {
                 options: &options,
                 endpoints: endpoints.clone(),
-                subscribers: subscribers.clone(),
-                parked_calls: parked_calls.clone(),
-                audit_log: audit_log.clone(),
-                replicas: self.replicas.clone(),
+                observers: ServerObservers {
+                    subscribers: subscribers.clone(),
+                    parked_calls: parked_calls.clone(),
+                    audit_log: audit_log.clone(),
+                },
+                replicas: self.services.replicas.clone(),
                 tasks: tasks.clone(),
             },
         );
-        let offers = Arc::new(Offers::new(endpoints.clone(), servers.clone(), self.rules.policy));
+        let offers = Arc::new(Offers::new(endpoints, servers.clone(), self.rules.policy));
         let calls = Calls::new(CallsContext {
             offers: offers.clone(),
             rate_limits: self.rules.rates.clone(),
@@ -207,25 +207,22 @@ impl GatewayBuilder {
             replica,
             has_traces: self.telemetry.as_ref().is_some_and(Telemetry::has_traces),
         });
-        let closing = Arc::new(SetOnce::new());
-        let subscriptions =
-            Subscriptions::new(offers.clone(), subscribers, tasks.clone(), closing.clone());
+        let subscriptions = Subscriptions::new(offers.clone(), subscribers, tasks.clone());
         let methods = Methods::new(offers.clone(), calls.clone(), subscriptions, self.telemetry);
         let state = Arc::new(GatewayState {
             options,
             offers,
             calls,
             methods,
-            endpoints,
             servers,
-            responses,
-            metrics: GatewayMetrics::new(),
-            audit_log,
-            rate_limits: self.rules.rates,
+            traffic: Traffic {
+                responses,
+                metrics: GatewayMetrics::new(),
+                audit_log,
+                rate_limits: self.rules.rates,
+            },
             services: self.services,
-            replicas: self.replicas,
             tasks,
-            closing,
         });
         state.tasks.spawn(remove_expired(Arc::downgrade(&state.calls)));
         Gateway { state, transport: Arc::default() }

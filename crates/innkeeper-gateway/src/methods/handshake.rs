@@ -60,7 +60,7 @@ impl Methods {
         let identity = read_initialize(request.params.raw())?;
         let revision = identity.revision;
         let client = request.caller.client.as_ref();
-        if client.is_none_or(|client| !client.initialize(identity)) {
+        if client.is_none_or(|client| !client.settings.initialize(identity)) {
             return Err(RpcError::new(code::INVALID_REQUEST, "the client is already initialized"));
         }
         let (capabilities, instructions) = self.describe(request.caller, revision).await?;
@@ -113,7 +113,7 @@ impl Methods {
         let options = self.offers.endpoints.options(endpoint);
         let offers = |name: &Arc<str>| offering.servers.iter().any(|server| server.name == *name);
         let upstreams = offering.view.upstreams();
-        let mut names = upstreams.iter().flat_map(|upstream| Vec::clone(&upstream.names()));
+        let mut names = upstreams.iter().flat_map(|upstream| Vec::clone(&upstream.servers.names()));
         names.any(|name| options.has_server(&name) && !offers(&name))
             || !self.offers.servers.unstarted_servers(&offering.view, endpoint).is_empty()
     }

@@ -33,7 +33,7 @@ pub(crate) fn aggregate_capabilities<'a>(
         }
     }
     for server in servers.clone() {
-        for (key, value) in skim::members(server.capabilities.get()) {
+        for (key, value) in skim::members(server.declared.capabilities.get()) {
             let key = skim::decode_key(key);
             if OWN_MEMBERS.contains(&&*key) {
                 continue;
@@ -71,8 +71,9 @@ fn set_task_capability<'a>(
     servers: impl Iterator<Item = &'a OfferedServer> + Clone,
     revision: Revision,
 ) {
-    let mut with_tasks =
-        servers.filter(|server| server.era == revision.era() && server.tasks.call).peekable();
+    let mut with_tasks = servers
+        .filter(|server| server.declared.era == revision.era() && server.declared.tasks.call)
+        .peekable();
     let has_tasks = with_tasks.peek().is_some();
     if let Some(Value::Object(extensions)) = all.get_mut("extensions") {
         if !has_tasks || revision.era() == Era::Legacy {
@@ -84,7 +85,7 @@ fn set_task_capability<'a>(
     }
     if has_tasks && revision.has_core_tasks() {
         let mut tasks = json!({ "requests": { "tools": { "call": {} } } });
-        if with_tasks.any(|server| server.tasks.cancel) {
+        if with_tasks.any(|server| server.declared.tasks.cancel) {
             tasks["cancel"] = json!({});
         }
         all.insert("tasks".to_owned(), tasks);
@@ -93,7 +94,7 @@ fn set_task_capability<'a>(
 
 /// Returns whether a server accepts subscriptions to resources.
 fn can_subscribe(server: &OfferedServer) -> bool {
-    let resources = skim::member(server.capabilities.get(), "resources");
+    let resources = skim::member(server.declared.capabilities.get(), "resources");
     resources.and_then(|resources| skim::member(resources, "subscribe")) == Some("true")
 }
 

@@ -18,6 +18,18 @@ use crate::upstream::Upstream;
 #[derive(Clone, Debug)]
 pub(crate) struct OfferedServer {
     pub(crate) name: Arc<str>,
+    pub(crate) declared: Declared,
+    pub(crate) upstream: Arc<Upstream>,
+    pub(crate) server_use: Arc<ServerUse>,
+    /// The use that a call already has. A second one could wait for a stop that waits for the first.
+    pub(crate) in_use: Option<InUse>,
+    /// The place in the configuration, among the servers of the same sharing policy.
+    pub(super) position: (usize, usize),
+}
+
+/// What a server declared when it started.
+#[derive(Clone, Debug)]
+pub(crate) struct Declared {
     pub(crate) era: Era,
     /// Whether the protocol ties each message of the server to a call: on the response streams of
     /// HTTP. Over a pipe, the modern era ties requests and no log messages.
@@ -28,12 +40,6 @@ pub(crate) struct OfferedServer {
     /// The tasks that the server can create for a call of a tool, in its own era.
     pub(crate) tasks: TasksCapability,
     pub(crate) instructions: Option<Arc<str>>,
-    pub(crate) upstream: Arc<Upstream>,
-    pub(crate) server_use: Arc<ServerUse>,
-    /// The use that a call already has. A second one could wait for a stop that waits for the first.
-    pub(crate) in_use: Option<InUse>,
-    /// The place in the configuration, among the servers of the same sharing policy.
-    pub(super) position: (usize, usize),
 }
 
 /// A tool or a prompt.
@@ -82,7 +88,7 @@ impl OfferedServer {
 
     /// Returns whether the server declares a capability.
     pub(crate) fn declares(&self, capability: &str) -> bool {
-        declares(&self.capabilities, capability)
+        declares(&self.declared.capabilities, capability)
     }
 }
 
@@ -117,18 +123,19 @@ pub(super) fn offered_server(
     upstream: &Arc<Upstream>,
 ) -> Option<OfferedServer> {
     let revision: Revision = server.protocol_version()?.parse().ok()?;
-    let era = revision.era();
     let capabilities = server.capabilities()?;
     Some(OfferedServer {
         name: name.into(),
-        era,
-        ties_messages: server.transport() == "http",
-        capabilities: capabilities.to_owned(),
-        has_logging: declares(capabilities, "logging"),
-        tasks: task_capability(revision, capabilities),
-        instructions: server.instructions().map(Into::into),
+        declared: Declared {
+            era: revision.era(),
+            ties_messages: server.transport() == "http",
+            capabilities: capabilities.to_owned(),
+            has_logging: declares(capabilities, "logging"),
+            tasks: task_capability(revision, capabilities),
+            instructions: server.instructions().map(Into::into),
+        },
         upstream: upstream.clone(),
-        server_use: upstream.server_use(name),
+        server_use: upstream.servers.server_use(name),
         in_use: None,
         position: upstream.position(name),
     })

@@ -80,7 +80,9 @@ impl Offers {
                 _ => None,
             }),
         }?;
-        if owner.upstream.is_stopped(&owner.name) || owner.upstream.is_unstarted(&owner.name) {
+        if owner.upstream.dormant.is_stopped(&owner.name)
+            || owner.upstream.dormant.is_unstarted(&owner.name)
+        {
             return None;
         }
         if matches!(need, Need::Tool(_)) {
@@ -98,7 +100,7 @@ fn known_servers(options: &EndpointOptions, offering: &CallerOffering) -> Vec<Kn
     let mut servers = Vec::new();
     for upstream in offering.view.upstreams().iter() {
         let catalog = upstream.host.catalog();
-        for name in upstream.names().iter().filter(|name| options.has_server(name)) {
+        for name in upstream.servers.names().iter().filter(|name| options.has_server(name)) {
             let catalog = catalog.clone();
             servers.push(KnownServer { name: name.clone(), upstream: upstream.clone(), catalog });
         }

@@ -9,6 +9,7 @@ use indexmap::IndexMap;
 use innkeeper_host::Callback;
 use innkeeper_protocol::skim;
 use serde::Serialize;
+use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, Sleep, sleep};
@@ -54,13 +55,18 @@ pub(crate) struct CallIdentity {
     pub(crate) digest: Arc<str>,
 }
 
+impl CallIdentity {
+    /// Returns a text that no other identity has.
+    pub(super) fn text(&self) -> String {
+        let Self { server, method, item, principal, endpoint, digest } = self;
+        json!([server, method, item, **principal.id(), endpoint, digest]).to_string()
+    }
+}
+
 /// A call that can wait for input.
 pub(crate) struct ParkableCall {
     future: CallFuture,
-    inputs: mpsc::Receiver<OpenInput>,
-    /// The requests that the client has not answered yet, by the keys in the result.
-    pub(super) open: Vec<(String, OpenInput)>,
-    next_key: u64,
+    pub(super) inputs: CallInputs,
     pub(super) round: u32,
     pub(super) identity: CallIdentity,
     pub(super) stream: CurrentStream,
@@ -97,9 +103,7 @@ impl ParkableCall {
         let future = Box::pin(call(CallContext { callback, missing }));
         Self {
             future,
-            inputs,
-            open: Vec::new(),
-            next_key: 1,
+            inputs: CallInputs::new(inputs),
             round: 0,
             identity,
             stream,
@@ -112,7 +116,7 @@ impl ParkableCall {
     pub(super) async fn run(&mut self) -> Option<CallResult> {
         // Until the first request of the server, there is no limit but that of the call itself.
         let mut gathering: Option<Pin<Box<Sleep>>> = None;
-        while self.open.len() < MAX_INPUT_REQUESTS {
+        while self.inputs.open.len() < MAX_INPUT_REQUESTS {
             let gathered = async {
                 match &mut gathering {
                     Some(gathering) => gathering.await,
@@ -122,16 +126,35 @@ impl ParkableCall {
             tokio::select! {
                 biased;
                 result = &mut self.future => return Some(result),
-                Some(input) = self.inputs.recv() => self.add_open(input),
+                Some(input) = self.inputs.queue.recv() => self.inputs.add(input),
                 () = gathered => break,
             }
             gathering.get_or_insert_with(|| Box::pin(sleep(GATHERING_TIME)));
         }
         None
     }
+}
+
+/// The requests of the server of a call.
+pub(super) struct CallInputs {
+    queue: mpsc::Receiver<OpenInput>,
+    /// The requests that the client has not answered yet, by the keys in the result.
+    open: Vec<(String, OpenInput)>,
+    next_key: u64,
+}
+
+impl CallInputs {
+    fn new(queue: mpsc::Receiver<OpenInput>) -> Self {
+        Self { queue, open: Vec::new(), next_key: 1 }
+    }
+
+    /// Returns whether the client has answered all requests.
+    pub(super) fn are_answered(&self) -> bool {
+        self.open.is_empty()
+    }
 
     /// Adds a request under the name that the server gave it, if no open request has the name.
-    fn add_open(&mut self, input: OpenInput) {
+    fn add(&mut self, input: OpenInput) {
         let key = input
             .request
             .key

@@ -67,24 +67,38 @@ impl fmt::Display for QuestionId {
 pub struct NewQuestion {
     /// What the question is about.
     pub kind: QuestionKind,
+    /// The client of the call.
+    pub asker: QuestionAsker,
+    /// The process that asked.
+    pub process: String,
+    /// The tool, or another item of the call.
+    pub tool: QuestionTool,
+    /// The arguments of the call, or the parameters of the elicitation, as they were sent.
+    pub params: Box<RawValue>,
+}
+
+/// The client whose call has a question.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+pub struct QuestionAsker {
     /// The principal of the call.
     pub principal: String,
-    /// How the client of the call is connected, with its revision.
+    /// How the client is connected, with its revision.
     pub client: String,
     /// The endpoint of the client; `None` for `/mcp`, and `:SERVER` for that of one server.
     pub endpoint: Option<String>,
     /// The revision of the client.
     pub revision: String,
-    /// The process that asked.
-    pub process: String,
+}
+
+/// The tool that a question is about.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+pub struct QuestionTool {
     /// The server.
     pub server: String,
-    /// The tool, or another item of the call, by the name that the client used.
+    /// The tool by the name that the client used.
     pub item: String,
     /// The tool as `SERVER.TOOL`.
     pub host_name: String,
-    /// The arguments of the call, or the parameters of the elicitation, as they were sent.
-    pub params: Box<RawValue>,
     /// The definition of the tool as the server sent it, if the store has room for it.
     pub definition: Option<Box<RawValue>>,
     /// The SHA-256 of the definition, in hexadecimal; empty for an elicitation.
@@ -102,16 +116,30 @@ pub struct Question {
     pub state: QuestionState,
     /// The position among all questions: a question gets a new one at each step.
     pub position: u64,
+    /// When the question changes state.
+    pub times: QuestionTimes,
+    /// The process that runs or ran the call.
+    pub claimed_by: Option<String>,
+    /// The answer, as far as there is one.
+    pub answer: QuestionAnswer,
+}
+
+/// When a question changes state.
+#[derive(Clone, Copy, Debug)]
+pub struct QuestionTimes {
     /// The time of the creation.
     pub created: DateTime<Utc>,
     /// The time until which an answer is possible.
     pub expires: DateTime<Utc>,
     /// The time of the last step.
     pub changed: DateTime<Utc>,
-    /// The process that runs or ran the call.
-    pub claimed_by: Option<String>,
+}
+
+/// How a question ended.
+#[derive(Clone, Debug, Default)]
+pub struct QuestionAnswer {
     /// Who answered: an operator, or the client.
-    pub answered_by: Option<String>,
+    pub by: Option<String>,
     /// The reason of a refusal or of the end.
     pub reason: Option<String>,
     /// The answer of an elicitation, or a JSON object with the `result` or the `error` of a call.

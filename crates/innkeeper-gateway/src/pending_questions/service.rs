@@ -92,9 +92,9 @@ impl PendingQuestions {
         if added == QuestionAdded::Added {
             tracing::info!(
                 target: audit::TARGET,
-                server = question.server,
-                tool = question.host_name,
-                principal = question.principal,
+                server = question.tool.server,
+                tool = question.tool.host_name,
+                principal = question.asker.principal,
                 question = %id,
                 kind = question.kind.as_str(),
                 audit = "question-asked",
@@ -142,7 +142,7 @@ impl PendingQuestions {
 
 /// Returns the time until an open question may change by itself.
 fn next_look(question: &Question) -> Duration {
-    let until_expiry = (question.expires - Utc::now()).to_std().unwrap_or_default();
+    let until_expiry = (question.times.expires - Utc::now()).to_std().unwrap_or_default();
     match question.state {
         // The clock of the store may differ a little.
         QuestionState::Waiting => until_expiry.clamp(Duration::from_millis(50), LEASE_TIME),
@@ -154,14 +154,14 @@ fn next_look(question: &Question) -> Duration {
 pub(crate) fn log_answer(question: &Question) {
     tracing::info!(
         target: audit::TARGET,
-        server = question.content.server,
-        tool = question.content.host_name,
-        principal = question.content.principal,
+        server = question.content.tool.server,
+        tool = question.content.tool.host_name,
+        principal = question.content.asker.principal,
         question = %question.id,
         kind = question.content.kind.as_str(),
         state = question.state.as_str(),
-        by = question.answered_by,
-        why = question.reason,
+        by = question.answer.by,
+        why = question.answer.reason,
         audit = "question-answered",
         security = true,
         "question answered"

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use super::Replicas;
+use super::scripts;
 use crate::redis_client::Reply;
 use crate::store_error::StoreError;
 
@@ -59,7 +60,7 @@ impl Replicas {
     pub(super) async fn renew_lease(&self) -> Result<bool, StoreError> {
         let shared = &*self.0;
         let sent = Instant::now();
-        let mut call = shared.scripts.renew.prepare_invoke();
+        let mut call = scripts::RENEW.prepare_invoke();
         call.key(format!("{LEASE_PREFIX}{}", shared.id));
         call.arg(&shared.options.url).arg(milliseconds(shared.options.lease));
         let reply: Reply = shared.redis.run(&call).await?;

@@ -10,6 +10,7 @@ use tokio::time::Instant;
 
 use super::Replicas;
 use super::lease::{LEASE_PREFIX, milliseconds};
+use super::scripts;
 use crate::principal::Principal;
 use crate::redis_client::Reply;
 use crate::store_error::StoreError;
@@ -188,7 +189,7 @@ impl Replicas {
             return Ok(Claim::Owned(known.clone()));
         }
         let epoch = shared.lease.epoch();
-        let mut call = shared.scripts.claim.prepare_invoke();
+        let mut call = scripts::CLAIM.prepare_invoke();
         call.key(key.owner()).key(format!("{LEASE_PREFIX}{}", shared.id));
         call.arg(&shared.id).arg(LEASE_PREFIX);
         call.arg(milliseconds(shared.options.idle)).arg(u8::from(create));
@@ -291,7 +292,7 @@ impl Replicas {
         // The owner ends its own sessions and servers.
         ownership.lost.store(true, Ordering::Release);
         shared.owned.lose(ownership);
-        let mut call = shared.scripts.release.prepare_invoke();
+        let mut call = scripts::RELEASE.prepare_invoke();
         call.key(ownership.key.owner());
         if forget.is_some() {
             call.key(ownership.key.calls());
@@ -324,7 +325,7 @@ impl Replicas {
         names: &[String],
     ) -> Result<bool, StoreError> {
         let shared = &*self.0;
-        let mut call = shared.scripts.keep.prepare_invoke();
+        let mut call = scripts::KEEP.prepare_invoke();
         call.key(ownership.key.owner()).key(ownership.key.calls());
         for name in names {
             call.key(name);
@@ -347,7 +348,7 @@ impl Replicas {
     ///
     /// Redis does not respond.
     pub(crate) async fn address(&self, id: &str) -> Result<Option<ReplicaAddress>, StoreError> {
-        let mut call = self.0.scripts.find_value.prepare_invoke();
+        let mut call = scripts::FIND_VALUE.prepare_invoke();
         call.key(format!("{LEASE_PREFIX}{id}"));
         let reply: Reply = self.0.redis.run(&call).await?;
         match (reply.name(), reply.items().first()) {

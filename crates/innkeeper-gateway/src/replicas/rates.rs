@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use super::Replicas;
+use super::scripts;
 use crate::rate_limits::{BucketName, RateLimits};
 use crate::redis_client::Reply;
 use crate::store_error::StoreError;
@@ -36,7 +37,7 @@ impl Replicas {
             let names: Vec<BucketName> = pending.keys().take(MAX_BUCKETS).cloned().collect();
             let exchanged: Vec<_> =
                 names.into_iter().filter_map(|name| pending.remove_entry(&name)).collect();
-            let mut call = self.0.scripts.add_rates.prepare_invoke();
+            let mut call = scripts::ADD_RATES.prepare_invoke();
             for (name, taken) in &exchanged {
                 call.key(key(name));
                 call.arg(microseconds(taken.time)).arg(microseconds(taken.since.elapsed()));

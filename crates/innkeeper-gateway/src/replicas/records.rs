@@ -14,6 +14,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::lease::LEASE_PREFIX;
 use super::lease::milliseconds;
 use super::ownership::no_lease;
+use super::scripts;
 use super::{OwnedKey, Ownership, Replicas};
 use crate::redis_client::Reply;
 use crate::store_error::StoreError;
@@ -181,7 +182,7 @@ impl Replicas {
     ) -> Result<bool, StoreError> {
         let text = serde_json::to_string(record)
             .map_err(|error| StoreError { reason: error.to_string() })?;
-        let mut call = self.fenced(&self.0.scripts.store_session, ownership);
+        let mut call = self.fenced(&scripts::STORE_SESSION, ownership);
         call.key(session_name(id)).arg(text).arg(milliseconds(self.0.options.idle));
         let reply = self.run(&call).await?;
         match reply.name() {
@@ -200,7 +201,7 @@ impl Replicas {
     ///
     /// Redis does not respond, or the record is not usable.
     pub(crate) async fn find_session(&self, id: &str) -> Result<Option<SessionRecord>, StoreError> {
-        let mut call = self.0.scripts.find_value.prepare_invoke();
+        let mut call = scripts::FIND_VALUE.prepare_invoke();
         call.key(session_name(id));
         let reply = self.run(&call).await?;
         match (reply.name(), reply.items().first()) {
@@ -222,7 +223,7 @@ impl Replicas {
         let unavailable = |error: StoreError| RecordRejection::Unavailable(error.to_string());
         let text = serde_json::to_string(record)
             .map_err(|error| RecordRejection::Unavailable(error.to_string()))?;
-        let mut call = self.0.scripts.record_call.prepare_invoke();
+        let mut call = scripts::RECORD_CALL.prepare_invoke();
         call.key(ownership.key.owner()).key(format!("{LEASE_PREFIX}{}", self.0.id));
         call.key(ownership.key.calls());
         call.arg(&self.0.id).arg(ownership.fence).arg(id).arg(text);
@@ -273,7 +274,7 @@ impl Replicas {
         let Some(mut receiver) = receiver else { return };
         let mut ended = Vec::with_capacity(MAX_REMOVED);
         while receiver.recv_many(&mut ended, MAX_REMOVED).await > 0 {
-            let mut call = self.0.scripts.forget_calls.prepare_invoke();
+            let mut call = scripts::FORGET_CALLS.prepare_invoke();
             for (key, id) in ended.drain(..) {
                 call.key(key.calls()).arg(id);
             }
@@ -297,7 +298,7 @@ impl Replicas {
         &self,
         key: &OwnedKey,
     ) -> Result<Vec<(String, CallRecord)>, StoreError> {
-        let mut call = self.0.scripts.find.prepare_invoke();
+        let mut call = scripts::FIND.prepare_invoke();
         call.key(key.calls());
         let reply = self.run(&call).await?;
         let mut calls = Vec::with_capacity(reply.items().len() / 2);
@@ -325,7 +326,7 @@ impl Replicas {
         oldest: u64,
         entries: &[LogEntry],
     ) -> Result<bool, StoreError> {
-        let mut call = self.fenced(&self.0.scripts.append, ownership);
+        let mut call = self.fenced(&scripts::APPEND, ownership);
         call.key(log_name(session, stream)).key(requests_name(session, stream));
         let idle = self.0.options.idle;
         let time = if stream == GENERAL_STREAM { idle } else { idle.min(RESUMPTION_TIME) };
@@ -359,7 +360,7 @@ impl Replicas {
         session: &str,
         stream: u64,
     ) -> Result<StreamLog, StoreError> {
-        let mut call = self.0.scripts.read_log.prepare_invoke();
+        let mut call = scripts::READ_LOG.prepare_invoke();
         call.key(log_name(session, stream)).key(requests_name(session, stream));
         let reply = self.run(&call).await?;
         let (requests, entries) = reply.items().split_first().ok_or_else(|| reply.unexpected())?;

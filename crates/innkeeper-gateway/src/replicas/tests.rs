@@ -10,7 +10,7 @@ use innkeeper_testkit::RedisServer;
 use serde_json::value::RawValue;
 
 use super::*;
-use crate::owned_calls::OwnedCalls;
+use crate::owned_calls::{OwnedCalls, OwnedRequest};
 use crate::principal::Principal;
 use crate::rate_limits::RateLimits;
 
@@ -284,7 +284,8 @@ async fn the_record_of_a_call_stays_while_another_replica_may_pass_the_call_on_a
     replicas.start(&tasks);
     for is_forwarded in [true, false] {
         let id = format!("r{}", u8::from(is_forwarded));
-        let calls = OwnedCalls::new(replicas.clone(), owned.clone(), id, is_forwarded, None, 0);
+        let request = OwnedRequest { id, is_forwarded, session: None, stream: 0 };
+        let calls = OwnedCalls::new(replicas.clone(), owned.clone(), request);
         let check = Arc::new(calls).check(&RequestId::from(1), "a", false);
         check.check().await.unwrap();
     }

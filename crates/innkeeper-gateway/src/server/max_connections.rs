@@ -12,9 +12,9 @@ const OTHER_FILES: usize = 128;
 
 /// Returns the maximum number of open connections.
 pub(super) fn max_connections(options: &GatewayOptions) -> usize {
-    let Some(files) = max_files() else { return options.max_connections };
+    let Some(files) = max_files() else { return options.limits.max_connections };
     let maximum = with_files(options, files);
-    if maximum < options.max_connections {
+    if maximum < options.limits.max_connections {
         tracing::info!(
             connections = maximum,
             files,
@@ -28,9 +28,9 @@ pub(super) fn max_connections(options: &GatewayOptions) -> usize {
 /// Leaves files for all processes of servers, but at most half of the files: with few files there are
 /// not as many processes either.
 fn with_files(options: &GatewayOptions, files: usize) -> usize {
-    let of_processes = options.max_processes.saturating_mul(FILES_OF_PROCESS);
+    let of_processes = options.server_limits.max_processes.saturating_mul(FILES_OF_PROCESS);
     let reserve = of_processes.saturating_add(OTHER_FILES).min(files / 2);
-    options.max_connections.min(files - reserve).max(1)
+    options.limits.max_connections.min(files - reserve).max(1)
 }
 
 /// Returns the number of files that the process can have open; `None` without a limit.

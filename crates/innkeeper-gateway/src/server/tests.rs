@@ -20,7 +20,8 @@ const LARGE: usize = 1 << 20;
 
 /// A server whose routes answer with small, large, endless and silent bodies.
 fn server() -> Server {
-    let options = GatewayOptions { request_time: PROGRESS_TIME, ..GatewayOptions::default() };
+    let mut options = GatewayOptions::default();
+    options.limits.request_time = PROGRESS_TIME;
     let event = || Ok::<_, Infallible>(Bytes::from_static(b"data: x\n\n"));
     let endless = move || async move { Body::from_stream(stream::repeat_with(event)) };
     let silent = || async { Body::from_stream(stream::pending::<Result<Bytes, Infallible>>()) };
@@ -217,8 +218,8 @@ async fn a_head_has_a_maximum_size_and_number_of_headers() {
     let cases = [
         (headers(MAX_HEADERS), "200"),
         (headers(MAX_HEADERS + 1), "431"),
-        (bytes(options.max_head_bytes), "200"),
-        (bytes(2 * options.max_head_bytes + 1), "431"),
+        (bytes(options.limits.max_head_bytes), "200"),
+        (bytes(2 * options.limits.max_head_bytes + 1), "431"),
     ];
     for (number, (head, status)) in cases.into_iter().enumerate() {
         let mut client = TestClient::send(b"").await;

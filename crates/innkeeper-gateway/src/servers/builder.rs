@@ -13,16 +13,13 @@ use super::private_servers::{PrepareHost, PrivateServers};
 use super::settings::ServerSettings;
 use super::sharing::Sharing;
 use super::start_turns::StartTurns;
-use super::{Servers, events, idle, owned};
-use crate::audit_log::AuditLog;
+use super::{ServerObservers, ServerStarts, Servers, events, idle, owned};
 use crate::bindings::Endpoints;
-use crate::options::GatewayOptions;
-use crate::parked_calls::ParkedCalls;
+use crate::options::{GatewayOptions, ServerLimits};
 use crate::principal::Principal;
 use crate::process_limits::ProcessLimits;
 use crate::replicas::Replicas;
 use crate::sole_client::SoleClient;
-use crate::subscribers::Subscribers;
 use crate::tasks::GatewayTasks;
 use crate::upstream::Upstream;
 use crate::view::View;
@@ -45,9 +42,7 @@ pub(crate) struct ServersBuilder {
 pub(crate) struct ServersContext<'a> {
     pub(crate) options: &'a GatewayOptions,
     pub(crate) endpoints: Arc<Endpoints>,
-    pub(crate) subscribers: Arc<Subscribers>,
-    pub(crate) parked_calls: Arc<ParkedCalls>,
-    pub(crate) audit_log: Arc<AuditLog>,
+    pub(crate) observers: ServerObservers,
     pub(crate) replicas: Option<Replicas>,
     pub(crate) tasks: GatewayTasks,
 }
@@ -80,7 +75,8 @@ impl ServersBuilder {
     pub(crate) fn build(self, host: Host, context: ServersContext<'_>) -> Arc<Servers> {
         let ServersContext { options, endpoints, tasks, .. } = context;
         let settings = self.settings.with_required(options.required_servers.clone());
-        let process_limits = ProcessLimits::new(options.max_processes, options.max_memory);
+        let ServerLimits { max_processes, max_memory } = options.server_limits;
+        let process_limits = ProcessLimits::new(max_processes, max_memory);
         let with_process = host.status().into_keys().filter(|name| settings.has_process(name));
         let all_clients = Principal::local_user();
         let processes = with_process
@@ -99,15 +95,15 @@ impl ServersBuilder {
         let servers = Arc::new(Servers {
             shared: shared.clone(),
             sharing: Sharing::new(self.private, view, options.idle_session),
-            settings: ArcSwap::from_pointee(settings),
-            process_limits,
-            start_turns: self.start_turns,
+            starts: ServerStarts {
+                settings: ArcSwap::from_pointee(settings),
+                limits: process_limits,
+                turns: self.start_turns,
+            },
             callbacks: self.callbacks,
             replicated: replicas.clone().map(ReplicatedServers::new),
             endpoints,
-            subscribers: context.subscribers,
-            parked_calls: context.parked_calls,
-            audit_log: context.audit_log,
+            observers: context.observers,
             tasks: tasks.clone(),
         });
         tasks.spawn(events::forward_events(Arc::downgrade(&servers), &shared, None));

@@ -64,7 +64,7 @@ struct HostCallback {
 impl Callback for HostCallback {
     fn respond(&self, request: ServerRequest) -> CallbackFuture {
         let upstream = self.upstream.get().and_then(Weak::upgrade);
-        let server_use = upstream.map(|upstream| upstream.server_use(&request.server));
+        let server_use = upstream.map(|upstream| upstream.servers.server_use(&request.server));
         let task = related_task(request.params.as_deref());
         if let Some(client) = self.sole_client.clone() {
             let open = server_use.zip(task.as_deref());

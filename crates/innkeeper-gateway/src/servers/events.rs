@@ -28,7 +28,7 @@ pub(super) fn forward_events(
                 return;
             };
             if let Ok(event) = &event {
-                servers.audit_log.record_host_event(event);
+                servers.observers.audit_log.record_host_event(event);
             }
             if let Some(client) = client.filter(|_| changes_remote_sessions(&event)) {
                 servers.record_changed_session(client);
@@ -43,7 +43,7 @@ pub(super) fn forward_events(
                     servers.notify_changes(&upstream);
                 }
                 Ok(HostEvent::Ready { server, .. }) => {
-                    if !upstream.has_server(&server) {
+                    if !upstream.servers.contains(&server) {
                         // A reload has added it.
                         upstream.read_names();
                     }
@@ -58,21 +58,21 @@ pub(super) fn forward_events(
                     servers.notify_changes(&upstream);
                 }
                 Ok(HostEvent::Unavailable { server, .. }) => {
-                    if !upstream.is_unstarted(&server) {
-                        upstream.record_end(Some(&server));
+                    if !upstream.dormant.is_unstarted(&server) {
+                        upstream.dormant.record_end(Some(&server));
                     }
-                    upstream.server_use(&server).open_tasks.clear();
+                    upstream.servers.server_use(&server).open_tasks.clear();
                     servers.notify_changes(&upstream);
                     servers.stop_ended(&upstream, server);
                 }
                 Ok(HostEvent::Stopped { server }) => {
-                    upstream.record_end(Some(&server));
+                    upstream.dormant.record_end(Some(&server));
                     upstream.remove_ended_tasks();
                     servers.notify_changes(&upstream);
                 }
                 Err(RecvError::Lagged(_)) => {
                     upstream.read_names();
-                    upstream.record_end(None);
+                    upstream.dormant.record_end(None);
                     upstream.remove_ended_tasks();
                     servers.notify_changes(&upstream);
                 }
@@ -99,7 +99,7 @@ impl Servers {
     /// Tells the clients which lists changed since the last call.
     pub(super) fn notify_changes(&self, upstream: &Arc<Upstream>) {
         let mut views = vec![self.sharing.shared_view.clone()];
-        for subscriber in self.subscribers.current() {
+        for subscriber in self.observers.subscribers.current() {
             if !views.iter().any(|view| Arc::ptr_eq(view, &subscriber.view)) {
                 views.push(subscriber.view.clone());
             }
@@ -107,10 +107,11 @@ impl Servers {
         for view in views.iter().filter(|view| view.contains(upstream)) {
             for (index, endpoint) in self.endpoints.all().iter().enumerate() {
                 let endpoint = &endpoint.options;
-                let changed =
-                    view.changed_lists(index, endpoint, || self.subscribers.has_any(view, index));
+                let changed = view.changed_lists(index, endpoint, || {
+                    self.observers.subscribers.has_any(view, index)
+                });
                 if changed != [false; 4] {
-                    self.subscribers.notify_lists(view, index, changed);
+                    self.observers.subscribers.notify_lists(view, index, changed);
                 }
             }
         }
@@ -119,7 +120,7 @@ impl Servers {
 
 /// Subscribes again at a server that restarted: its process does not know the subscribers.
 async fn renew_subscriptions(upstream: Arc<Upstream>, server: Arc<str>) {
-    let server_use = upstream.server_use(&server);
+    let server_use = upstream.servers.server_use(&server);
     for uri in server_use.subscriptions.uris() {
         let resource = server_use.subscriptions.resource(&uri);
         let subscribers = resource.subscribers.lock().await;
@@ -156,7 +157,7 @@ fn forward_notification(
             let Some(params) = params else { return };
             let uri = skim::member(params.get(), "uri").and_then(skim::decode_string);
             if let Some(uri) = uri {
-                servers.subscribers.notify_resource(|view| view.contains(upstream), server, &uri, params);
+                servers.observers.subscribers.notify_resource(|view| view.contains(upstream), server, &uri, params);
             }
         }
         // The catalog reports these after the host has read the list.
@@ -180,7 +181,7 @@ fn forward_of_task(
     params: Option<&RawValue>,
     task_id: &str,
 ) {
-    let server_use = upstream.server_use(server);
+    let server_use = upstream.servers.server_use(server);
     let found = server_use.open_tasks.find(task_id);
     if method == method::TASKS_STATUS
         && params.is_some_and(|params| {
@@ -191,7 +192,8 @@ fn forward_of_task(
     }
     let Some((ids, Some(client))) = found else { return };
     // Clients of the modern era poll.
-    let has_tasks = client.identity().is_some_and(|identity| identity.revision.has_core_tasks());
+    let has_tasks =
+        client.settings.identity().is_some_and(|identity| identity.revision.has_core_tasks());
     let Some(params) = params.filter(|_| has_tasks) else { return };
     let mut message = Vec::new();
     let params = ids.for_client(params);
@@ -211,11 +213,11 @@ fn forward_unattributed(
 ) {
     // Clients of the modern era over HTTP have no connection, and a server may remember a client that
     // has gone.
-    if upstream.has_several_principals() {
+    if upstream.users.has_several_principals() {
         tracing::debug!(server = &**server, "notification without a call not forwarded");
         return;
     }
-    let subscribers = servers.subscribers.current();
+    let subscribers = servers.observers.subscribers.current();
     for subscriber in subscribers.iter().filter(|subscriber| subscriber.view.contains(upstream)) {
         // A subscription of the modern era receives only what it requested.
         let offers = servers

@@ -39,8 +39,8 @@ impl Servers {
         let servers = private.filter(|(name, _)| options.has_server(name));
         let unstarted = servers.filter_map(|(name, share)| {
             let host = view.host_of(name);
-            let is_unstarted = host.as_ref().is_none_or(|host| host.is_unstarted(name));
-            let has_failed = host.is_some_and(|host| host.has_failed(name));
+            let is_unstarted = host.as_ref().is_none_or(|host| host.dormant.is_unstarted(name));
+            let has_failed = host.is_some_and(|host| host.dormant.has_failed(name));
             is_unstarted.then(|| UnstartedServer { name: name.into(), share, has_failed })
         });
         unstarted.collect()

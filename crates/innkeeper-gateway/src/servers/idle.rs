@@ -12,6 +12,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::Servers;
+use super::settings::ServerSettings;
 use super::sharing::ViewKey;
 use crate::error::RpcError;
 use crate::offering::OfferedServer;
@@ -50,7 +51,7 @@ pub(super) async fn stop_idle_servers(servers: Weak<Servers>) {
         let Some(servers) = servers.upgrade() else { return };
         match servers.settings().shortest_idle_timeout() {
             Some(shortest) => (shortest / 4).clamp(MIN_INTERVAL, MAX_INTERVAL),
-            None if servers.process_limits.memory().is_some() => MAX_INTERVAL,
+            None if servers.starts.limits.memory().is_some() => MAX_INTERVAL,
             None => return,
         }
     };
@@ -62,7 +63,7 @@ pub(super) async fn stop_idle_servers(servers: Weak<Servers>) {
             limit.is_some_and(|limit| server.last_used().elapsed() >= limit)
         });
         join_all(idle.map(UnusedServer::stop)).await;
-        if servers.process_limits.memory().is_some() {
+        if servers.starts.limits.memory().is_some() {
             servers.limit_memory().await;
         }
     }
@@ -70,7 +71,7 @@ pub(super) async fn stop_idle_servers(servers: Weak<Servers>) {
 
 impl UnusedServer {
     fn last_used(&self) -> Instant {
-        self.upstream.server_use(&self.name).last_used()
+        self.upstream.servers.server_use(&self.name).last_used()
     }
 
     /// Stops the server. Clients still see its definitions. Returns whether it has stopped.
@@ -88,7 +89,7 @@ impl UnusedServer {
                 true
             }
             Err(error) => {
-                upstream.forget_definitions(name);
+                upstream.dormant.forget_definitions(name);
                 tracing::debug!(server = &**name, %error, "idle server not stopped");
                 false
             }
@@ -104,22 +105,10 @@ impl Servers {
         let mut unused = Vec::new();
         for upstream in &upstreams {
             let catalog = upstream.host.catalog();
-            let names = upstream.names();
+            let names = upstream.servers.names();
             for name in names.iter().filter(|name| catalog.server(name).is_some()) {
-                let has_dependent = || {
-                    upstreams.iter().any(|other| {
-                        let can_use = Arc::ptr_eq(other, upstream)
-                            || other.wider.iter().any(|wider| Arc::ptr_eq(wider, upstream));
-                        can_use
-                            && other.names().iter().any(|dependent| {
-                                settings.depends_on(dependent, name)
-                                    && !other.is_stopped(dependent)
-                                    && !other.is_unstarted(dependent)
-                            })
-                    })
-                };
-                if let Some(process) = upstream.server_use(name).take_unused()
-                    && !has_dependent()
+                if let Some(process) = upstream.servers.server_use(name).take_unused()
+                    && !upstreams.iter().any(|other| depends_on(other, upstream, name, &settings))
                 {
                     let upstream = upstream.clone();
                     let name = name.clone();
@@ -133,7 +122,7 @@ impl Servers {
     /// Treats a server with an idle timeout that ended by itself as stopped, unless the host restarts
     /// it: its next call starts it.
     pub(super) fn stop_ended(self: &Arc<Self>, upstream: &Arc<Upstream>, name: Arc<str>) {
-        let server_use = upstream.server_use(&name);
+        let server_use = upstream.servers.server_use(&name);
         let Some(process) = server_use.process().filter(|_| self.settings().starts_on_use(&name))
         else {
             return;
@@ -163,14 +152,14 @@ impl Servers {
 
     /// Reserves the process of a server that started without the gateway, for example after a crash.
     pub(super) fn count_process(&self, upstream: &Upstream, name: &Arc<str>) {
-        let server_use = upstream.server_use(name);
+        let server_use = upstream.servers.server_use(name);
         if server_use.process().is_some_and(|process| process.try_read().is_err()) {
             // The gateway starts the server, with a reservation.
             return;
         }
         let mut processes = upstream.processes();
         if self.settings().has_process(name) && !processes.contains_key(name) {
-            let reserved = self.process_limits.reserve_running(&upstream.owner);
+            let reserved = self.starts.limits.reserve_running(&upstream.users.owner);
             processes.extend(reserved.map(|reserved| (name.clone(), reserved)));
         }
     }
@@ -186,7 +175,7 @@ impl Servers {
             return Ok(in_use.clone());
         }
         match server_use.process() {
-            None => Ok(InUse::new(server_use.clone(), None, upstream.host_use())),
+            None => Ok(InUse::new(server_use.clone(), None, upstream.users.host_use())),
             Some(_) => self.use_server(upstream, name, None).await,
         }
     }
@@ -204,8 +193,8 @@ impl Servers {
         let name = name.clone();
         // Boxed, because the start of a server uses its dependencies.
         Box::pin(async move {
-            let server_use = upstream.server_use(&name);
-            let host_use = upstream.host_use();
+            let server_use = upstream.servers.server_use(&name);
+            let host_use = upstream.users.host_use();
             let Some(process) = server_use.process().cloned() else {
                 return Ok(InUse::new(server_use, None, host_use));
             };
@@ -253,20 +242,20 @@ impl Servers {
         let mut dependencies = Vec::new();
         for dependency in self.settings().dependencies(name) {
             let mut hosts = std::iter::once(upstream).chain(&upstream.wider);
-            if let Some(owner) = hosts.find(|host| host.has_server(dependency)) {
+            if let Some(owner) = hosts.find(|host| host.servers.contains(dependency)) {
                 dependencies.push(self.use_server(owner, &dependency.as_str().into(), None).await?);
             }
         }
         let reserved = match reserved {
             None if self.settings().has_process(name) => {
-                Some(self.reserve_process(&upstream.owner, name).await?)
+                Some(self.reserve_process(&upstream.users.owner, name).await?)
             }
             reserved => reserved,
         };
-        let turn = self.start_turns.acquire(&upstream.owner).await;
+        let turn = self.starts.turns.acquire(&upstream.users.owner).await;
         let started = upstream.host.restart_server(name).await;
         drop(turn);
-        upstream.record_start(name, started.is_ok());
+        upstream.dormant.record_start(name, started.is_ok());
         started.map_err(|error| match error {
             RestartError::Shutdown if self.has_closed() => RpcError::closing(),
             RestartError::Failed(failure) => {
@@ -278,7 +267,7 @@ impl Servers {
         })?;
         *process = ProcessState::Running;
         upstream.processes().extend(reserved.map(|reserved| (name.clone(), reserved)));
-        upstream.forget_definitions(name);
+        upstream.dormant.forget_definitions(name);
         Ok(Arc::new(process.downgrade()))
     }
 
@@ -290,10 +279,10 @@ impl Servers {
         name: &str,
     ) -> Result<Reservation, RpcError> {
         loop {
-            if self.process_limits.memory().is_some() {
+            if self.starts.limits.memory().is_some() {
                 self.measure_memory().await;
             }
-            let exceeded = match self.process_limits.try_reserve(owner) {
+            let exceeded = match self.starts.limits.try_reserve(owner) {
                 Ok(reserved) => return Ok(reserved),
                 Err(exceeded) => exceeded,
             };
@@ -313,14 +302,14 @@ impl Servers {
     async fn reclaim(&self, owner: Option<&Principal>) -> bool {
         let is_of = |of: &Principal| owner.is_none_or(|owner| owner == of);
         let upstreams = self.upstreams();
-        let upstreams = upstreams.iter().filter(|upstream| is_of(&upstream.owner));
+        let upstreams = upstreams.iter().filter(|upstream| is_of(&upstream.users.owner));
         let released = upstreams.filter(|upstream| upstream.release_ended()).count();
         if released > 0 || self.wait_for_ending_host(is_of).await || self.end_unviewed_hosts(is_of)
         {
             return true;
         }
         let servers = self.unused_servers().into_iter();
-        let servers = servers.filter(|server| is_of(&server.upstream.owner));
+        let servers = servers.filter(|server| is_of(&server.upstream.users.owner));
         let servers = servers.map(|server| (server.last_used(), Reclaimable::Server(server)));
         let view = self.least_recent_view(is_of);
         let view = view.map(|(key, last_used)| (last_used, Reclaimable::View(key)));
@@ -361,11 +350,11 @@ impl Servers {
 
     /// Stops a server although calls are in flight. Returns whether it has stopped.
     async fn stop_used(&self, upstream: &Arc<Upstream>, name: &Arc<str>) -> bool {
-        let server_use = upstream.server_use(name);
+        let server_use = upstream.servers.server_use(name);
         let Some(process) = server_use.process().cloned() else { return false };
         upstream.keep_definitions(name);
         server_use.count_memory_stop();
-        self.parked_calls.cancel_at(&server_use);
+        self.observers.parked_calls.cancel_at(&server_use);
         server_use.open_tasks.clear();
         // The calls in flight end with the server; further calls wait, and start it again.
         let (mut process, stopped) =
@@ -392,7 +381,7 @@ impl Servers {
                 }
             }
         }
-        Some(MemoryUsage { exceeds: self.process_limits.record_memory(used), largest })
+        Some(MemoryUsage { exceeds: self.starts.limits.record_memory(used), largest })
     }
 }
 
@@ -401,4 +390,21 @@ struct MemoryUsage {
     exceeds: bool,
     /// The largest server with its memory in bytes.
     largest: Option<(Arc<Upstream>, Arc<str>, u64)>,
+}
+
+/// Returns whether a running server of a host may use the server `name` of `owner`.
+fn depends_on(
+    host: &Arc<Upstream>,
+    owner: &Arc<Upstream>,
+    name: &str,
+    settings: &ServerSettings,
+) -> bool {
+    let can_use =
+        Arc::ptr_eq(host, owner) || host.wider.iter().any(|wider| Arc::ptr_eq(wider, owner));
+    can_use
+        && host.servers.names().iter().any(|dependent| {
+            settings.depends_on(dependent, name)
+                && !host.dormant.is_stopped(dependent)
+                && !host.dormant.is_unstarted(dependent)
+        })
 }

@@ -106,7 +106,7 @@ impl Servers {
         client: Option<&Arc<Client>>,
         endpoint: usize,
     ) -> Result<Arc<View>, RpcError> {
-        self.shared.record_principal(principal);
+        self.shared.users.record_principal(principal);
         let Some((key, client)) = self.view_key(principal, client, endpoint) else {
             return Ok(self.sharing.shared_view.clone());
         };
@@ -290,7 +290,7 @@ impl Servers {
         let can_move = continued.is_some();
         let builder = prepare(Host::builder(config.clone()));
         let builder = self.callbacks.register(builder, &cell, session.as_ref());
-        let builder = builder.leave_stopped().start_slots(self.start_turns.slots());
+        let builder = builder.leave_stopped().start_slots(self.starts.turns.slots());
         let builder = continued.into_iter().flatten().fold(builder, |builder, (name, session)| {
             builder.continue_remote_session(name, session)
         });
@@ -314,7 +314,7 @@ impl Servers {
         let own = self.sharing.scopes().hosts.get(&scope).and_then(|cell| cell.get()?.clone().ok());
         let sole = self.sole_client().map(|_| self.shared.clone());
         for upstream in own.iter().chain(&sole) {
-            for name in &*upstream.names() {
+            for name in &*upstream.servers.names() {
                 let told = upstream.host.notify(name, method::ROOTS_LIST_CHANGED, None);
                 if let Err(error) = told {
                     tracing::debug!(server = &**name, %error, "change of roots not forwarded");

@@ -150,7 +150,7 @@ impl Connection {
     ) -> (Self, mpsc::Receiver<Bytes>) {
         let (queue, messages) = mpsc::channel(MAX_QUEUED_MESSAGES);
         let sink = MessageSink::Queue(queue);
-        let general = sink.clone().counted(&gateway.responses, &principal);
+        let general = sink.clone().counted(&gateway.traffic.responses, &principal);
         let client = Arc::new(Client::new(principal, endpoint, general));
         let connection = Self {
             gateway: gateway.clone(),
@@ -165,7 +165,7 @@ impl Connection {
 
     /// Reads messages until the end of the input.
     async fn read(&self, mut reader: impl AsyncRead + Unpin) -> io::Result<()> {
-        let mut framer = LineFramer::new(self.gateway.options.max_body_bytes);
+        let mut framer = LineFramer::new(self.gateway.options.limits.max_body_bytes);
         loop {
             let count = reader.read_buf(framer.read_buffer()).await?;
             while let Some(frame) = framer.next_frame() {
@@ -184,7 +184,7 @@ impl Connection {
     }
 
     async fn reject_long_line(&self, head: &[u8]) {
-        let limit = self.gateway.options.max_body_bytes;
+        let limit = self.gateway.options.limits.max_body_bytes;
         let error = RpcError::new(
             envelope::code::INVALID_REQUEST,
             format!("message longer than {limit} bytes"),
@@ -210,7 +210,7 @@ impl Connection {
         match message {
             Message::Single(message) => self.receive_message(message, memory).await,
             Message::Batch(messages) => {
-                let revision = self.client.identity().map(|identity| identity.revision);
+                let revision = self.client.settings.identity().map(|identity| identity.revision);
                 if !revision.is_none_or(innkeeper_protocol::Revision::allows_batches) {
                     let error = RpcError::new(
                         envelope::code::INVALID_REQUEST,
@@ -228,7 +228,9 @@ impl Connection {
                 for (index, message) in messages.into_iter().enumerate() {
                     // No rate counts lines.
                     let counted = match memory {
-                        Some(_) => self.gateway.count_batched(&self.client.principal, index),
+                        Some(_) => {
+                            self.gateway.traffic.count_batched(&self.client.principal, index)
+                        }
                         None => Ok(()),
                     };
                     match (message, counted) {
@@ -274,27 +276,30 @@ impl Connection {
         // A connection with lines has one client, which waits for its own responses.
         let room = match &memory {
             None => None,
-            Some(_) => match self.gateway.responses.reserve(&self.client.principal, [&id]) {
-                Ok(room) => Some(room),
-                Err(full) => {
-                    // The error counts nowhere, so it repeats no long id.
-                    let shown =
-                        (request_json(&id).get().len() <= MAX_UNCOUNTED_ID_BYTES).then_some(&id);
-                    self.sink.send(incoming::error_line(shown, &full.into())).await;
-                    return;
+            Some(_) => {
+                match self.gateway.traffic.responses.reserve(&self.client.principal, [&id]) {
+                    Ok(room) => Some(room),
+                    Err(full) => {
+                        // The error counts nowhere, so it repeats no long id.
+                        let shown = (request_json(&id).get().len() <= MAX_UNCOUNTED_ID_BYTES)
+                            .then_some(&id);
+                        self.sink.send(incoming::error_line(shown, &full.into())).await;
+                        return;
+                    }
                 }
-            },
+            }
         };
         // The semaphore is never closed.
         let unanswered = self.unanswered.clone().acquire_owned().await;
         // No await between this check and the spawn: the shutdown waits for each accepted request.
-        if self.gateway.servers.sole_client().is_some() && self.gateway.closing.initialized() {
+        if self.gateway.servers.sole_client().is_some() && self.gateway.tasks.closing.initialized()
+        {
             self.sink.send(incoming::error_line(Some(&id), &RpcError::closing())).await;
             return;
         }
         // The next message may cancel the request.
         let started = self.client.start_request(&id);
-        let request_sink = sink.clone().counted(&gateway.responses, &self.client.principal);
+        let request_sink = sink.clone().counted(&gateway.traffic.responses, &self.client.principal);
         let responding = async move {
             let _held = (unanswered, memory);
             let request = JsonRpcRequest { id: &id, method: &method, params: params.as_deref() };

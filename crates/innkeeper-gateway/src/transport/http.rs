@@ -73,8 +73,7 @@ struct HttpRequest<'a> {
     transport: &'a Arc<HttpTransport>,
     endpoint: usize,
     principal: Principal,
-    method: Method,
-    headers: &'a HeaderMap,
+    parts: &'a Parts,
     /// Where another replica takes the request.
     target: ReplicaTarget<'a>,
     body: Bytes,
@@ -126,8 +125,7 @@ impl Origin {
             transport,
             endpoint,
             principal,
-            method: parts.method.clone(),
-            headers: &parts.headers,
+            parts,
             target: ReplicaTarget::Mcp,
             body,
             id,
@@ -138,10 +136,10 @@ impl Origin {
 
 impl HttpTransport {
     pub(crate) fn new(gateway: Arc<GatewayState>) -> Self {
-        let sessions = Sessions::new(gateway.options.max_sessions);
+        let sessions = Sessions::new(gateway.options.limits.max_sessions);
         let bodies = BodyReader::new(&gateway.options);
-        let replication = gateway.replicas.clone().map(|replicas| {
-            Replication::new(replicas, &gateway.tasks, gateway.options.request_time)
+        let replication = gateway.services.replicas.clone().map(|replicas| {
+            Replication::new(replicas, &gateway.tasks, gateway.options.limits.request_time)
         });
         Self {
             gateway,

@@ -97,7 +97,7 @@ pub(super) async fn respond_started(
 ) -> Option<Bytes> {
     let JsonRpcRequest { id, method, params } = request;
     let client = &connected.client;
-    let counted = gateway.metrics.start_request(connected.transport, method);
+    let counted = gateway.traffic.metrics.start_request(connected.transport, method);
     let guard = match started {
         Ok(guard) => guard,
         Err(rejection) => {
@@ -124,11 +124,11 @@ pub(super) async fn respond_started(
         let params = &RequestParams::from_raw(params)?;
         let meta = IncomingMeta::from_params(params)?;
         let identity = match meta.protocol_version {
-            Some(_) if gateway.endpoints.is_legacy(client.endpoint) => {
+            Some(_) if gateway.offers.endpoints.is_legacy(client.endpoint) => {
                 return Err(RpcError::method_not_found(method));
             }
             Some(_) => modern_identity(&meta)?,
-            None => client.identity().cloned().unwrap_or_else(unknown_identity),
+            None => client.settings.identity().cloned().unwrap_or_else(unknown_identity),
         };
         let principal = client.principal.clone();
         let endpoint = client.endpoint;
@@ -150,7 +150,7 @@ pub(super) async fn respond_started(
         let request =
             ClientRequest { id, method, params, meta, caller: &caller, sink, param_headers: None };
         let result = gateway.methods.handle(request).await?;
-        Ok(match era == Era::Legacy && !gateway.endpoints.is_legacy(caller.endpoint) {
+        Ok(match era == Era::Legacy && !gateway.offers.endpoints.is_legacy(caller.endpoint) {
             true => legacy_result(result),
             false => result,
         })
@@ -172,7 +172,7 @@ pub(super) async fn respond_stateless(
     request: JsonRpcRequest<'_>,
 ) -> Reply {
     let JsonRpcRequest { id, method, params } = request;
-    let counted = gateway.metrics.start_request(ClientTransport::Http, method);
+    let counted = gateway.traffic.metrics.start_request(ClientTransport::Http, method);
     let responding = async {
         let params = &RequestParams::from_raw(params)?;
         let meta = IncomingMeta::from_params(params)?;

@@ -129,8 +129,11 @@ async fn an_approved_call_runs_once_and_its_client_gets_progress_and_result() {
     let id = ada.start("tools/call", params).await;
     let question = open_question(&gateway.gateway).await;
     assert_eq!(question.content.params.get(), r#"{"message":"hi"}"#);
-    assert_eq!((&*question.content.principal, &*question.content.host_name), ("ada", "a.echo"));
-    assert!(question.content.definition.unwrap().get().contains("Says the message back."));
+    assert_eq!(
+        (&*question.content.asker.principal, &*question.content.tool.host_name),
+        ("ada", "a.echo")
+    );
+    assert!(question.content.tool.definition.unwrap().get().contains("Says the message back."));
     let waits = ada.received("notifications/progress").await;
     let before = waits["params"]["progress"].as_f64().unwrap();
     assert!(before < 0.0 && waits["params"]["message"].as_str().unwrap().contains("approval"));
@@ -141,8 +144,8 @@ async fn an_approved_call_runs_once_and_its_client_gets_progress_and_result() {
     assert!(progress["params"]["progress"].as_f64().unwrap() > before);
     assert_eq!(text(&ada.response(&id).await["result"]), "hi");
     let done = wait_for(&gateway.gateway, question.id, QuestionState::Done).await;
-    assert_eq!(done.answered_by.as_deref(), Some("ann"));
-    assert!(done.response.unwrap().get().contains("hi"));
+    assert_eq!(done.answer.by.as_deref(), Some("ann"));
+    assert!(done.answer.response.unwrap().get().contains("hi"));
     assert_eq!(calls(&test_env), 2);
 }
 
@@ -179,11 +182,11 @@ async fn of_two_operators_one_wins_and_the_other_is_told_who() {
     };
     let outcomes: [AnswerOutcome; 2] = tokio::join!(try_answer("ann"), try_answer("bob")).into();
     let winner = outcomes.iter().find_map(|outcome| match outcome {
-        AnswerOutcome::Won(question) => question.answered_by.clone(),
+        AnswerOutcome::Won(question) => question.answer.by.clone(),
         _ => None,
     });
     let told = outcomes.iter().find_map(|outcome| match outcome {
-        AnswerOutcome::Lost(question) => question.answered_by.clone(),
+        AnswerOutcome::Lost(question) => question.answer.by.clone(),
         _ => None,
     });
     assert!(winner.is_some() && winner == told, "{outcomes:?}");
@@ -192,7 +195,7 @@ async fn of_two_operators_one_wins_and_the_other_is_told_who() {
     for late in [OperatorAnswer::Approve, decline(None)] {
         let outcome = answer(&gateway.gateway, question, "cid", late).await;
         let AnswerOutcome::Lost(question) = outcome else { panic!("{outcome:?}") };
-        assert_eq!(question.answered_by, winner);
+        assert_eq!(question.answer.by, winner);
     }
     assert_eq!(calls(&test_env), 1);
 }
@@ -300,7 +303,7 @@ async fn a_call_whose_definition_has_changed_since_the_question_does_not_run() {
     let outcome = answer(&after.gateway, question, "ann", OperatorAnswer::Approve).await;
     let AnswerOutcome::Lost(ended) = outcome else { panic!("{outcome:?}") };
     assert_eq!(ended.state, QuestionState::Ended);
-    assert!(ended.reason.unwrap().contains("the definition of `a.echo` has changed"));
+    assert!(ended.answer.reason.unwrap().contains("the definition of `a.echo` has changed"));
     let mut ada = after.modern("ada", json!({}));
     let response = modern_call(&mut ada, "hi", Some(&state)).await;
     let message = response["error"]["message"].as_str().unwrap();
@@ -317,7 +320,7 @@ async fn a_client_that_cancels_its_call_ends_the_question() {
     let question = open_question(&gateway.gateway).await.id;
     ada.notify("notifications/cancelled", json!({ "requestId": id })).await;
     let ended = wait_for(&gateway.gateway, question, QuestionState::Ended).await;
-    assert_eq!(ended.reason.as_deref(), Some("the client cancelled the call"));
+    assert_eq!(ended.answer.reason.as_deref(), Some("the client cancelled the call"));
     assert_eq!(calls(&test_env), 0);
 }
 
@@ -331,7 +334,7 @@ async fn a_call_of_a_client_that_has_left_runs_and_its_result_is_kept() {
     ada.vanish().await;
     approve(&gateway.gateway, question).await;
     let done = wait_for(&gateway.gateway, question, QuestionState::Done).await;
-    assert!(done.response.unwrap().get().contains("hi"));
+    assert!(done.answer.response.unwrap().get().contains("hi"));
     assert_eq!(calls(&test_env), 1);
 }
 
@@ -354,14 +357,14 @@ async fn no_other_name_of_a_tool_avoids_the_approval() {
         let arguments = json!({ "message": "hi" });
         flat.start("tools/call", json!({ "name": "echo", "arguments": arguments })).await;
         let first = open_question(&gateway.gateway).await;
-        assert_eq!((&*first.content.item, &*first.content.host_name), ("echo", "a.echo"));
+        assert_eq!((&*first.content.tool.item, &*first.content.tool.host_name), ("echo", "a.echo"));
         approve(&gateway.gateway, first.id).await;
         wait_for(&gateway.gateway, first.id, QuestionState::Done).await;
         assert_eq!(calls(&test_env), 1);
         let inner = json!({ "name": "a.echo", "arguments": arguments });
         found.start("tools/call", json!({ "name": "call_tool", "arguments": inner })).await;
         let second = open_question(&gateway.gateway).await;
-        assert_eq!(&*second.content.item, "a.echo");
+        assert_eq!(&*second.content.tool.item, "a.echo");
         assert_eq!(calls(&test_env), 1);
     }
 }
@@ -400,7 +403,7 @@ async fn a_call_that_the_client_may_no_longer_make_does_not_run() {
     let after = test_env.gateway_with(builder, [server]).await;
     let outcome = answer(&after.gateway, question, "ann", OperatorAnswer::Approve).await;
     let AnswerOutcome::Lost(ended) = outcome else { panic!("{outcome:?}") };
-    assert_eq!(ended.reason.as_deref(), Some("the client may no longer use `a.echo`"));
+    assert_eq!(ended.answer.reason.as_deref(), Some("the client may no longer use `a.echo`"));
     assert_eq!(calls(&test_env), 0);
 }
 

@@ -205,7 +205,8 @@ fn every_request_has_a_response_and_every_rejection_says_what_is_wrong() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let _entered = runtime.enter();
     let test_env = TestEnv::new();
-    let options = GatewayOptions { max_sessions: 16, ..GatewayOptions::default() };
+    let mut options = GatewayOptions::default();
+    options.limits.max_sessions = 16;
     let gateway = runtime.block_on(test_env.gateway_with(GatewayBuilder::new(options), []));
     let router = gateway.gateway.router(local_access());
     let session = runtime.block_on(open_session(&router));

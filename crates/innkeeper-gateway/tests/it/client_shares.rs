@@ -27,8 +27,8 @@ async fn gateway(test_env: &TestEnv, progress: bool) -> TestGateway {
     let result = json!({ "content": [{ "type": "text", "text": text }] }).to_string();
     let server = test_env.fixture("a").with("--call-result-text", result);
     let server = if progress { server.with("--progress", 1) } else { server };
-    let options =
-        GatewayOptions { max_response_bytes: 2 * SHARE_BYTES, ..GatewayOptions::default() };
+    let mut options = GatewayOptions::default();
+    options.limits.max_response_bytes = 2 * SHARE_BYTES;
     let server = server.journal(&test_env.journal());
     test_env.gateway_with(GatewayBuilder::new(options), [server]).await
 }
@@ -173,7 +173,8 @@ impl ServedGateway {
 #[tokio::test]
 async fn one_client_has_at_most_half_of_the_connections() {
     let test_env = TestEnv::new();
-    let options = GatewayOptions { max_connections: 4, ..GatewayOptions::default() };
+    let mut options = GatewayOptions::default();
+    options.limits.max_connections = 4;
     let gateway = test_env.gateway_with(GatewayBuilder::new(options), []).await;
     let served = ServedGateway::start(&gateway).await;
     let mut own = Vec::new();

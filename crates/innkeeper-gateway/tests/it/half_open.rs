@@ -57,7 +57,8 @@ async fn wait_for_metrics(router: &Router, expected: &[&str]) {
 #[tokio::test]
 async fn a_half_open_connection_is_closed_in_its_time_and_counted() {
     let test_env = TestEnv::new();
-    let options = GatewayOptions { request_time: REQUEST_TIME, ..GatewayOptions::default() };
+    let mut options = GatewayOptions::default();
+    options.limits.request_time = REQUEST_TIME;
     let server = test_env.fixture("a");
     let gateway = test_env.gateway_with(GatewayBuilder::new(options), [server]).await;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();

@@ -295,7 +295,8 @@ async fn a_batch_with_progress_gets_all_responses_on_its_stream() {
 #[tokio::test]
 async fn sessions_have_a_maximum_number_and_a_maximum_size() {
     let test_env = TestEnv::new();
-    let options = GatewayOptions { max_sessions: 2, ..GatewayOptions::default() };
+    let mut options = GatewayOptions::default();
+    options.limits.max_sessions = 2;
     let gateway = gateway(&test_env, options).await;
     let router = gateway.gateway.router(local_access());
     let first = session(&router, "2025-11-25").await;
@@ -430,7 +431,8 @@ async fn a_client_that_floods_and_stalls_does_not_stop_the_calls_of_another() {
 #[tokio::test]
 async fn one_client_has_at_most_half_of_the_sessions() {
     let test_env = TestEnv::new();
-    let options = GatewayOptions { max_sessions: 4, ..GatewayOptions::default() };
+    let mut options = GatewayOptions::default();
+    options.limits.max_sessions = 4;
     let gateway = gateway(&test_env, options).await;
     let router = gateway.gateway.router(access_with_keys());
     let mut statuses = Vec::new();

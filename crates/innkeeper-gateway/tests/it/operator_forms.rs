@@ -96,8 +96,11 @@ async fn of_operator_and_client_the_first_answer_wins_and_the_other_is_told() {
     let outcome = answer(&gateway.gateway, question.id, "ann", form(json!("red"))).await;
     let AnswerOutcome::Lost(lost) = outcome else { panic!("{outcome:?}") };
     assert_eq!(lost.state, QuestionState::Answered);
-    assert_eq!(lost.answered_by.as_deref(), Some("the client of ada"));
-    assert!(!lost.response.unwrap().get().contains("blue"), "the values stay with the client");
+    assert_eq!(lost.answer.by.as_deref(), Some("the client of ada"));
+    assert!(
+        !lost.answer.response.unwrap().get().contains("blue"),
+        "the values stay with the client"
+    );
 }
 
 #[tokio::test]
@@ -109,7 +112,7 @@ async fn a_form_ends_with_its_call_and_with_its_server() {
     let question = open_question(&gateway.gateway).await.id;
     ada.notify("notifications/cancelled", json!({ "requestId": id })).await;
     let ended = wait_for(&gateway.gateway, question, QuestionState::Ended).await;
-    assert_eq!(ended.reason.as_deref(), Some("the call or its server has ended"));
+    assert_eq!(ended.answer.reason.as_deref(), Some("the call or its server has ended"));
 
     start_echo(&mut ada).await;
     let question = open_question(&gateway.gateway).await.id;

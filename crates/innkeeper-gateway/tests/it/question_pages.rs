@@ -127,7 +127,7 @@ async fn a_call_that_its_operator_cancels_in_the_console_runs_no_more() {
     let cancelled = operator.submit_at(&waiting.path, "/console/call", &[("number", "1")]).await;
     assert!(cancelled.text.contains(">cancelled<"), "{}", cancelled.text);
     let ended = wait_for(&gateway.gateway, id, QuestionState::Ended).await;
-    assert_eq!(ended.reason.as_deref(), Some("the operator cancelled the call"));
+    assert_eq!(ended.answer.reason.as_deref(), Some("the operator cancelled the call"));
     assert_eq!(Journal::read(&test_env.journal()).count("tools/call"), 0);
 
     let running = operator.submit(tool, &arguments).await;

@@ -107,7 +107,7 @@ async fn a_problem_names_the_tool_and_the_next_step() {
     let slow = test_env.fixture("c").config_key("timeout", 0.2);
     let gateway = test_env.gateway([test_env.fixture("a"), crashing, slow]).await;
     let router = gateway.router();
-    let too_long = " ".repeat(GatewayOptions::default().max_body_bytes + 1);
+    let too_long = " ".repeat(GatewayOptions::default().limits.max_body_bytes + 1);
     let cases = [
         ("POST", "/tools/a.absent", "{}", 404, "`a.absent`", "GET /tools"),
         ("POST", "/tools/a.echo", "{", 400, "not JSON", "/openapi.json"),

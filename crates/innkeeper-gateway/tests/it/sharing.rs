@@ -258,7 +258,8 @@ async fn an_idle_server_that_does_not_start_again_has_an_error_that_says_so() {
 #[tokio::test]
 async fn the_maximum_number_of_processes_ends_what_nobody_uses_and_then_rejects() {
     let test_env = TestEnv::new();
-    let options = GatewayOptions { max_processes: 2, ..GatewayOptions::default() };
+    let mut options = GatewayOptions::default();
+    options.server_limits.max_processes = 2;
     let server = notes_server(&test_env, "principal");
     let gateway = test_env.gateway_with(GatewayBuilder::new(options), [server]).await;
     let mut ada = gateway.initialized("ada", json!({})).await;
@@ -288,7 +289,8 @@ async fn the_maximum_number_of_processes_ends_what_nobody_uses_and_then_rejects(
 #[tokio::test]
 async fn servers_over_the_maximum_of_memory_stop_and_start_again() {
     let test_env = TestEnv::new();
-    let options = GatewayOptions { max_memory: Some(100 << 20), ..GatewayOptions::default() };
+    let mut options = GatewayOptions::default();
+    options.server_limits.max_memory = Some(100 << 20);
     // Each call allocates 64 MiB and frees nothing.
     let servers = ["a", "b"].map(|name| test_env.fixture(name).with("--alloc", 64 << 20));
     let gateway = test_env.gateway_with(GatewayBuilder::new(options), servers).await;
@@ -309,7 +311,8 @@ async fn servers_over_the_maximum_of_memory_stop_and_start_again() {
 #[tokio::test]
 async fn a_call_whose_server_stops_for_its_memory_has_an_error_that_names_the_limit() {
     let test_env = TestEnv::new();
-    let options = GatewayOptions { max_memory: Some(100 << 20), ..GatewayOptions::default() };
+    let mut options = GatewayOptions::default();
+    options.server_limits.max_memory = Some(100 << 20);
     // The call allocates before its response waits for the answer of the client.
     let server = test_env.fixture("a").with("--alloc", 128 << 20).with("--stall", 60_000);
     let gateway = test_env.gateway_with(GatewayBuilder::new(options), [server]).await;
@@ -329,7 +332,8 @@ async fn a_host_over_the_maximum_of_processes_leaves_none_for_private_servers() 
     let test_env = TestEnv::new();
     let shared = ["a", "b"].map(|name| test_env.fixture(name));
     let private = test_env.fixture("n").config_key("share", "session");
-    let options = GatewayOptions { max_processes: 1, ..GatewayOptions::default() };
+    let mut options = GatewayOptions::default();
+    options.server_limits.max_processes = 1;
     let servers = shared.into_iter().chain([private]);
     let gateway = test_env.gateway_with(GatewayBuilder::new(options), servers).await;
     let mut client = gateway.modern("ada", json!({}));

@@ -21,7 +21,8 @@ use crate::setup::{TEST_TIMEOUT, TestClient, TestEnv, text};
 async fn the_server_of_a_session_ends_if_the_client_leaves_during_its_start() {
     let test_env = TestEnv::new();
     let server = test_env.fixture("n").with("--init-delay", 300).config_key("share", "session");
-    let options = GatewayOptions { max_processes: 1, ..GatewayOptions::default() };
+    let mut options = GatewayOptions::default();
+    options.server_limits.max_processes = 1;
     let gateway = test_env.gateway_with(GatewayBuilder::new(options), [server]).await;
     for _ in 0..2 {
         let mut ada = gateway.initialized("ada", json!({})).await;
@@ -40,7 +41,8 @@ async fn the_server_of_a_session_ends_if_the_client_leaves_during_its_start() {
 async fn servers_whose_client_left_during_their_start_make_room() {
     let test_env = TestEnv::new();
     let server = test_env.fixture("n").with("--init-delay", 300).config_key("share", "principal");
-    let options = GatewayOptions { max_processes: 1, ..GatewayOptions::default() };
+    let mut options = GatewayOptions::default();
+    options.server_limits.max_processes = 1;
     let gateway = test_env.gateway_with(GatewayBuilder::new(options), [server]).await;
     let mut ada = gateway.modern("ada", json!({}));
     let call = ada.start("tools/list", json!({})).await;
@@ -245,7 +247,8 @@ async fn a_server_that_crashed_leaves_its_place_to_others() {
     let test_env = TestEnv::new();
     let crashing = test_env.fixture("c").with("--crash-after", 1);
     let private = test_env.fixture("n").config_key("share", "session");
-    let options = GatewayOptions { max_processes: 2, ..GatewayOptions::default() };
+    let mut options = GatewayOptions::default();
+    options.server_limits.max_processes = 2;
     let gateway = test_env.gateway_with(GatewayBuilder::new(options), [crashing, private]).await;
     let mut ada = gateway.initialized("ada", json!({})).await;
     ada.call("n.pid", json!({})).await;
@@ -261,7 +264,8 @@ async fn a_server_that_crashed_leaves_its_place_to_others() {
 async fn a_session_right_after_the_end_of_another_waits_for_its_place() {
     let test_env = TestEnv::new();
     let server = test_env.fixture("n").config_key("share", "session");
-    let options = GatewayOptions { max_processes: 1, ..GatewayOptions::default() };
+    let mut options = GatewayOptions::default();
+    options.server_limits.max_processes = 1;
     let gateway = test_env.gateway_with(GatewayBuilder::new(options), [server]).await;
     for _ in 0..5 {
         let mut client = gateway.initialized("ada", json!({})).await;
@@ -322,7 +326,8 @@ async fn an_idle_server_that_crashed_starts_at_its_next_call() {
 async fn the_sessions_of_one_client_have_half_of_the_processes() {
     let test_env = TestEnv::new();
     let server = test_env.fixture("n").switch("--notes").config_key("share", "session");
-    let options = GatewayOptions { max_processes: 5, ..GatewayOptions::default() };
+    let mut options = GatewayOptions::default();
+    options.server_limits.max_processes = 5;
     let servers = [test_env.fixture("a"), server];
     let gateway = test_env.gateway_with(GatewayBuilder::new(options), servers).await;
     let mut sessions = Vec::new();
@@ -368,7 +373,8 @@ async fn the_sessions_of_one_client_have_half_of_the_processes() {
 async fn a_client_over_its_share_ends_nothing_of_others() {
     let test_env = TestEnv::new();
     let server = test_env.fixture("n").switch("--notes").config_key("share", "session");
-    let options = GatewayOptions { max_processes: 2, ..GatewayOptions::default() };
+    let mut options = GatewayOptions::default();
+    options.server_limits.max_processes = 2;
     let gateway = test_env.gateway_with(GatewayBuilder::new(options), [server]).await;
     let mut bob = gateway.modern("bob", json!({}));
     bob.call("n.note", json!({ "text": "kept" })).await;
@@ -389,7 +395,8 @@ async fn a_client_over_its_share_ends_nothing_of_others() {
 async fn plain_http_over_the_limit_has_status_503() {
     let test_env = TestEnv::new();
     let server = test_env.fixture("n").config_key("share", "session");
-    let options = GatewayOptions { max_processes: 1, ..GatewayOptions::default() };
+    let mut options = GatewayOptions::default();
+    options.server_limits.max_processes = 1;
     let servers = [test_env.fixture("a"), server];
     let gateway = test_env.gateway_with(GatewayBuilder::new(options), servers).await;
     let router = gateway.router();

@@ -106,7 +106,8 @@ async fn the_end_of_the_stream_ends_the_session_and_cancels_its_calls() {
     let server = test_env.fixture("a").journal(&journal);
     let received =
         |method| Journal::wait_for(&journal, TEST_TIMEOUT, move |all| all.count(method) > 0);
-    let options = GatewayOptions { max_sessions: 1, ..GatewayOptions::default() };
+    let mut options = GatewayOptions::default();
+    options.limits.max_sessions = 1;
     let gateway = test_env.gateway_with(GatewayBuilder::new(options), [server]).await;
     let mut client = SseClient::open(&gateway, "/sse").await;
     client.initialize(&json!({})).await;

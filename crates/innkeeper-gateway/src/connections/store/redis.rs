@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use redis::Script;
 use serde_json::Value;
 
 use super::{
@@ -25,7 +26,7 @@ use crate::store_error::{StoreError, StoreFuture};
 use crate::tasks::OwnedTask;
 
 use self::notices::Waiters;
-use self::scripts::{Call, Scripts};
+use self::scripts::Call;
 
 /// Maximum time until a waiting reader looks for events without a notice: a lost notice delays an
 /// event by this time.
@@ -37,7 +38,6 @@ const POLL_INTERVAL: Duration = Duration::from_secs(5);
 pub struct RedisStore {
     options: StoreOptions,
     client: Arc<RedisClient>,
-    scripts: Scripts,
     waiters: Arc<Waiters>,
     _notices: OwnedTask,
 }
@@ -70,12 +70,15 @@ impl RedisStore {
         client: Arc<RedisClient>,
         options: StoreOptions,
     ) -> Result<Self, StoreError> {
-        let scripts = Scripts::new(&options);
-        let unknown = scripts.call(&scripts.find, ConnectionId::random());
+        let unknown = scripts::call(&scripts::FIND, ConnectionId::random(), options.expiry());
         client.run(&unknown).await?;
         let waiters = Arc::new(Waiters::default());
         let notices = OwnedTask::spawn(notices::deliver(client.clone(), waiters.clone()));
-        Ok(Self { options, client, scripts, waiters, _notices: notices })
+        Ok(Self { options, client, waiters, _notices: notices })
+    }
+
+    fn call<'a>(&self, script: &'a Script, id: ConnectionId) -> Call<'a> {
+        scripts::call(script, id, self.options.expiry())
     }
 
     async fn run(&self, call: Call<'_>) -> Result<Reply, StoreError> {
@@ -83,7 +86,7 @@ impl RedisStore {
     }
 
     async fn create_connection(&self, connection: &ConnectionState) -> Result<Created, StoreError> {
-        let mut call = self.scripts.call(&self.scripts.create, connection.id);
+        let mut call = self.call(&scripts::CREATE, connection.id);
         call.arg(self.options.max_connections).arg(self.options.user_connections());
         call.arg(super::limited_user(connection).map_or_else(String::new, keys::user_set));
         call.arg(connection.state.as_str()).arg(record::document(connection)?);
@@ -114,7 +117,7 @@ impl RedisStore {
         id: ConnectionId,
         message: LifecycleMessage,
     ) -> LookupResult<Result<ConnectionState, InvalidTransition>> {
-        let mut call = self.scripts.call(&self.scripts.advance, id);
+        let mut call = self.call(&scripts::ADVANCE, id);
         for state in ConnectionLifecycleState::ALL {
             if let Ok(after) = state.after(message) {
                 call.arg(state.as_str()).arg(after.as_str());
@@ -132,8 +135,7 @@ impl RedisStore {
     }
 
     async fn list_active(&self) -> Result<Vec<ConnectionId>, StoreError> {
-        let reply =
-            self.run(self.scripts.call(&self.scripts.active, ConnectionId::random())).await?;
+        let reply = self.run(self.call(&scripts::ACTIVE, ConnectionId::random())).await?;
         let ids = reply.items().iter().map(|id| std::str::from_utf8(id).ok()?.parse().ok());
         ids.collect::<Option<_>>().ok_or_else(|| reply.unexpected())
     }
@@ -153,7 +155,7 @@ impl RedisStore {
         id: ConnectionId,
         after: Option<u64>,
     ) -> Result<OpenedEvents<EventCursor>, StoreError> {
-        let mut call = self.scripts.call(&self.scripts.open_events, id);
+        let mut call = self.call(&scripts::OPEN_EVENTS, id);
         if let Some(after) = after {
             call.arg(after);
         }
@@ -177,7 +179,7 @@ impl RedisStore {
             tokio::pin!(notice);
             // A notice from now on ends the wait below.
             notice.as_mut().enable();
-            let mut call = self.scripts.call(&self.scripts.next_events, cursor.id);
+            let mut call = self.call(&scripts::NEXT_EVENTS, cursor.id);
             call.arg(cursor.reader).arg(cursor.position);
             let reply = self.run(call).await?;
             match reply.name() {
@@ -225,7 +227,7 @@ impl ConnectionStore for RedisStore {
     }
 
     fn find(&self, id: ConnectionId) -> StoreFuture<'_, Lookup<ConnectionState>> {
-        Box::pin(self.look_up(self.scripts.call(&self.scripts.find, id), id))
+        Box::pin(self.look_up(self.call(&scripts::FIND, id), id))
     }
 
     fn touch<'a>(
@@ -233,7 +235,7 @@ impl ConnectionStore for RedisStore {
         id: ConnectionId,
         user: Option<&'a str>,
     ) -> StoreFuture<'a, Lookup<ConnectionState>> {
-        let mut call = self.scripts.call(&self.scripts.touch, id);
+        let mut call = self.call(&scripts::TOUCH, id);
         call.arg(record::user_text(user));
         Box::pin(self.look_up(call, id))
     }
@@ -252,7 +254,7 @@ impl ConnectionStore for RedisStore {
         key: &'a str,
         value: Option<Value>,
     ) -> StoreFuture<'a, bool> {
-        let mut call = self.scripts.call(&self.scripts.set_data, id);
+        let mut call = self.call(&scripts::SET_DATA, id);
         call.arg(keys::data_field(key));
         if let Some(value) = value {
             call.arg(value.to_string());
@@ -265,7 +267,7 @@ impl ConnectionStore for RedisStore {
     }
 
     fn publish(&self, id: ConnectionId, message: Bytes) -> StoreFuture<'_, bool> {
-        let mut call = self.scripts.call(&self.scripts.publish, id);
+        let mut call = self.call(&scripts::PUBLISH, id);
         call.arg(MAX_EVENTS).arg(MAX_EVENT_BYTES).arg(&message[..]);
         Box::pin(self.holds(call))
     }

@@ -24,7 +24,6 @@ impl FormField {
         let key = key(index);
         let text = with_line_feeds(values.get(&key).unwrap_or_default());
         let is_empty = text.trim().is_empty();
-        let missing = || if self.is_required { Err("required".to_owned()) } else { Ok(None) };
         match &self.kind {
             // An empty text is a value of a required argument.
             FieldKind::Text if text.is_empty() && !self.is_required => Ok(None),
@@ -32,7 +31,8 @@ impl FormField {
             FieldKind::Lines(_) | FieldKind::Choices(_) if self.is_required && is_empty => {
                 Ok(Some("[]".to_owned()))
             }
-            _ if is_empty => missing(),
+            _ if is_empty && self.is_required => Err("required".to_owned()),
+            _ if is_empty => Ok(None),
             FieldKind::Number => number(&text, false).map(Some),
             FieldKind::Integer => number(&text, true).map(Some),
             FieldKind::Boolean => boolean(&text).map(Some),

@@ -13,7 +13,9 @@ use super::{
     MAX_OPEN_PER_PRINCIPAL, MAX_OPEN_QUESTIONS, MAX_PAGE, NewQuestion, PROCESS_ENDED, Question,
     QuestionAdded, QuestionChange, QuestionId, QuestionList, QuestionStore, StoreFuture,
 };
-use crate::pending_questions::{QuestionKind, QuestionState, QuestionStep};
+use crate::pending_questions::{
+    QuestionAnswer, QuestionKind, QuestionState, QuestionStep, QuestionTimes,
+};
 use crate::principal::Principal;
 use crate::quota::oldest_of_most;
 
@@ -81,14 +83,14 @@ impl Entries {
         };
         question.state = after;
         question.position = position;
-        question.changed = Utc::now();
+        question.times.changed = Utc::now();
         entry.changed = Instant::now();
         entry.lease = after.is_open().then(|| entry.changed + LEASE_TIME);
         let QuestionChange { step: _, by, process, reason, response } = change;
-        set(&mut question.answered_by, by);
+        set(&mut question.answer.by, by);
         set(&mut question.claimed_by, process);
-        set(&mut question.reason, reason);
-        set(&mut question.response, response);
+        set(&mut question.answer.reason, reason);
+        set(&mut question.answer.response, response);
         let question = question.clone();
         self.next_position();
         Changed::Done(Box::new(question))
@@ -109,7 +111,7 @@ impl Entries {
         let in_final_state = self.by_id.values().map(|entry| &entry.question);
         let in_final_state = in_final_state.filter(|question| !question.state.is_open());
         let mut questions: Vec<_> = in_final_state
-            .map(|question| (question.position, question.content.principal.clone()))
+            .map(|question| (question.position, question.content.asker.principal.clone()))
             .collect();
         questions.sort_unstable();
         while questions.len() > MAX_FINAL_QUESTIONS {
@@ -157,9 +159,11 @@ impl MemoryQuestionStore {
             if entries.open().count() >= MAX_OPEN_QUESTIONS {
                 return QuestionAdded::TotalLimit;
             }
-            let is_own = |one: &&Question| one.content.principal == content.principal;
-            let has_limit = *content.principal != **Principal::local_user().id();
-            if has_limit && entries.open().filter(is_own).count() >= MAX_OPEN_PER_PRINCIPAL {
+            let principal = &content.asker.principal;
+            let has_limit = **principal != **Principal::local_user().id();
+            let own =
+                entries.open().filter(|one| one.content.asker.principal == *principal).count();
+            if has_limit && own >= MAX_OPEN_PER_PRINCIPAL {
                 return QuestionAdded::PrincipalLimit;
             }
             let (now, created, expiry) = (Instant::now(), Utc::now(), expiry.min(MAX_EXPIRY));
@@ -168,13 +172,9 @@ impl MemoryQuestionStore {
                 content: content.clone(),
                 state: QuestionState::Waiting,
                 position: entries.next_position(),
-                created,
-                expires: created + expiry,
-                changed: created,
+                times: QuestionTimes { created, expires: created + expiry, changed: created },
                 claimed_by: None,
-                answered_by: None,
-                reason: None,
-                response: None,
+                answer: QuestionAnswer::default(),
             };
             let lease = (content.kind == QuestionKind::Elicitation).then(|| now + LEASE_TIME);
             let entry = Entry { question, expires: now + expiry, lease, changed: now };

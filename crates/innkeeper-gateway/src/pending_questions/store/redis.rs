@@ -116,14 +116,14 @@ impl RedisQuestionStore {
     ) -> Result<QuestionAdded, StoreError> {
         let json = serde_json::to_string(question);
         let json = json.map_err(|error| StoreError { reason: error.to_string() })?;
-        let has_limit = *question.principal != **Principal::local_user().id();
+        let has_limit = *question.asker.principal != **Principal::local_user().id();
         let mut call = call(&self.scripts.add);
         call.arg(id.to_string()).arg(json).arg(question.kind.as_str());
         call.arg(QuestionState::Waiting.as_str()).arg(milliseconds(expiry.min(MAX_EXPIRY)));
         call.arg(u8::from(question.kind == QuestionKind::Elicitation));
         call.arg(MAX_OPEN_QUESTIONS);
         call.arg(if has_limit { MAX_OPEN_PER_PRINCIPAL } else { MAX_OPEN_QUESTIONS });
-        call.arg(&question.principal);
+        call.arg(&question.asker.principal);
         let reply = self.client.run(&call).await?;
         match reply.name() {
             "added" => Ok(QuestionAdded::Added),

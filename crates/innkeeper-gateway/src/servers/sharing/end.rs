@@ -57,13 +57,12 @@ impl Servers {
                 of == principal && (client.is_none() || self.sharing.private.principal.is_some())
             };
             scopes.views.retain(|(of, client, _), _| !is_ended(of, *client));
-            let is_of_principal = |scope: &Scope| match scope {
+            // A start that is in progress ends its host.
+            let hosts = scopes.hosts.extract_if(|scope, _| match scope {
                 Scope::Principal(of) => of == principal,
                 Scope::Session(of, client) => is_ended(of, *client),
                 Scope::Singleton => false,
-            };
-            // A start that is in progress ends its host.
-            let hosts = scopes.hosts.extract_if(|scope, _| is_of_principal(scope));
+            });
             hosts.filter_map(|(_, cell)| cell.get()?.clone().ok()).collect()
         };
         self.shut_down_hosts(ended);
@@ -107,7 +106,7 @@ impl Servers {
         is_of: impl Fn(&Principal) -> bool,
     ) -> bool {
         let found =
-            lock(&self.sharing.ending).iter().rev().find(|host| is_of(&host.owner)).cloned();
+            lock(&self.sharing.ending).iter().rev().find(|host| is_of(&host.users.owner)).cloned();
         let Some(upstream) = found else { return false };
         upstream.shut_down().await;
         lock(&self.sharing.ending).retain(|other| !Arc::ptr_eq(other, &upstream));

@@ -109,10 +109,9 @@ impl Scopes {
         self.take_hosts(|cell, upstream| {
             // A request that waits for a host has a clone of its cell until the host is in a view.
             Arc::strong_count(cell) == 1
-                && upstream.started < before
-                && is_of(&upstream.owner)
+                && is_of(&upstream.users.owner)
                 // A task of a session that has ended may run on.
-                && !upstream.is_used()
+                && upstream.users.is_unused_since(before)
                 && !views.iter().any(|view| view.contains(upstream))
         })
     }

@@ -12,7 +12,7 @@ use super::*;
 use crate::bindings::{Bindings, Endpoints};
 use crate::options::GatewayOptions;
 use crate::parked_calls::ParkedCalls;
-use crate::servers::{PrepareHost, ServersBuilder, ServersContext};
+use crate::servers::{PrepareHost, ServerObservers, ServersBuilder, ServersContext};
 use crate::sink::MessageSink;
 use crate::tasks::GatewayTasks;
 
@@ -24,7 +24,8 @@ async fn servers(server: Fixture, max_processes: usize) -> Arc<Servers> {
     let directory = std::env::temp_dir();
     let environment = Environment::from_process();
     let config = Config::from_value(&file, "mcp.json", &directory, &environment).unwrap();
-    let options = GatewayOptions { max_processes, ..GatewayOptions::default() };
+    let mut options = GatewayOptions::default();
+    options.server_limits.max_processes = max_processes;
     let mut builder = ServersBuilder::default();
     builder.configure(&config, false);
     let prepare: PrepareHost = Arc::new(|builder| builder);
@@ -33,9 +34,11 @@ async fn servers(server: Fixture, max_processes: usize) -> Arc<Servers> {
     let context = ServersContext {
         options: &options,
         endpoints: Arc::new(Endpoints::from_options(&options, Bindings::default())),
-        subscribers: Arc::default(),
-        parked_calls: Arc::new(ParkedCalls::new(None)),
-        audit_log: Arc::default(),
+        observers: ServerObservers {
+            subscribers: Arc::default(),
+            parked_calls: Arc::new(ParkedCalls::new(None)),
+            audit_log: Arc::default(),
+        },
         replicas: None,
         tasks: GatewayTasks::default(),
     };
@@ -178,7 +181,7 @@ async fn a_failed_start_and_the_end_of_a_session_give_the_process_back() {
         let client = client();
         let failed = servers.first_use(&client).await.unwrap_err();
         assert!(failed.message.starts_with("server `n` did not start: "), "{}", failed.message);
-        assert!(servers.process_limits.try_reserve(&ada).is_ok(), "the process is free again");
+        assert!(servers.starts.limits.try_reserve(&ada).is_ok(), "the process is free again");
         let view = servers.view(&client.principal, Some(&client), 0).unwrap();
         assert!(servers.unstarted_servers(&view, 0)[0].has_failed);
     }

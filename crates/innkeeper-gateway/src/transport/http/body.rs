@@ -44,8 +44,8 @@ pub(crate) struct BodyReader {
 
 impl BodyReader {
     pub(crate) fn new(options: &GatewayOptions) -> Self {
-        let maximum = options.max_body_bytes;
-        let time = options.request_time;
+        let maximum = options.limits.max_body_bytes;
+        let time = options.limits.request_time;
         let memory = maximum.saturating_add(REQUEST_BYTES).saturating_mul(MIN_BODIES);
         Self { maximum, time, memory: Quota::new(memory.max(MAX_REQUESTS_BYTES)) }
     }
@@ -139,7 +139,9 @@ mod tests {
     use super::*;
 
     fn reader(max_body_bytes: usize) -> BodyReader {
-        BodyReader::new(&GatewayOptions { max_body_bytes, ..GatewayOptions::default() })
+        let mut options = GatewayOptions::default();
+        options.limits.max_body_bytes = max_body_bytes;
+        BodyReader::new(&options)
     }
 
     /// A body without a length whose frames have these sizes.

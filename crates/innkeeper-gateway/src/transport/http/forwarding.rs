@@ -213,7 +213,7 @@ pub(crate) async fn place_rest_request(
 impl HttpRequest<'_> {
     /// Returns whether the request may be handled twice, apart from its recorded calls.
     fn may_repeat(&self) -> bool {
-        !matches!(self.target, ReplicaTarget::Rest(_)) || self.method != Method::POST
+        !matches!(self.target, ReplicaTarget::Rest(_)) || self.parts.method != Method::POST
     }
 }
 
@@ -241,7 +241,7 @@ async fn attempt(
     owner: &ReplicaAddress,
 ) -> Attempt {
     let attempt = send(from, replication, owner).await;
-    from.transport.gateway.metrics.count_forwarded(match attempt {
+    from.transport.gateway.traffic.metrics.count_forwarded(match attempt {
         Attempt::Response(_) => ForwardedOutcome::Response,
         Attempt::NotReceived => ForwardedOutcome::NotReceived,
         Attempt::Lost => ForwardedOutcome::Lost,
@@ -294,9 +294,9 @@ fn forwarded_request(
         ReplicaTarget::Messages(query) => format!("{url}{REPLICA_PATH}/messages?{query}"),
         ReplicaTarget::Rest(path) => format!("{url}{REPLICA_PATH}/rest/{endpoint}{path}"),
     };
-    let mut request = Request::builder().method(from.method.clone()).uri(url);
+    let mut request = Request::builder().method(from.parts.method.clone()).uri(url);
     if let Some(headers) = request.headers_mut() {
-        *headers = forwarded_headers(from.headers);
+        *headers = forwarded_headers(&from.parts.headers);
     }
     request
         .header(header::AUTHORIZATION, format!("Bearer {}", replicas.secret().expose()))
@@ -307,12 +307,11 @@ fn forwarded_request(
 
 /// Returns the headers of a client for another replica.
 fn forwarded_headers(headers: &HeaderMap) -> HeaderMap {
-    let is_forwarded = |name: &HeaderName| {
+    let forwarded = headers.iter().filter(|(name, _)| {
         !NOT_FORWARDED.contains(name)
             && ![PRINCIPAL, REQUEST_ID].contains(name)
             && !is_of_connection(headers, name)
-    };
-    let forwarded = headers.iter().filter(|(name, _)| is_forwarded(name));
+    });
     forwarded.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 

@@ -90,7 +90,7 @@ async fn batch(
     messages: Vec<Result<Incoming<'_>, MalformedMessage>>,
     reservation: Reservation,
 ) -> Response<Body> {
-    let revision = session.client.identity().map(|identity| identity.revision);
+    let revision = session.client.settings.identity().map(|identity| identity.revision);
     if !revision.is_some_and(Revision::allows_batches) {
         let error = unexpected_message("batch: the protocol revision of the session has none");
         return rpc_error_response(StatusCode::BAD_REQUEST, None, &error);
@@ -104,7 +104,7 @@ async fn batch(
     let mut requests = Vec::new();
     let mut errors = Vec::new();
     for (index, message) in messages.into_iter().enumerate() {
-        let counted = from.transport.gateway.count_batched(&from.principal, index);
+        let counted = from.transport.gateway.traffic.count_batched(&from.principal, index);
         match message {
             Ok(Incoming::Request { id, method, params }) => {
                 requests.push(Request::new(id, &method, params).counted(counted));
@@ -158,7 +158,7 @@ async fn initialize(
         incoming::respond_connected(&transport.gateway, &connected, &MessageSink::None, request)
             .await;
     let line = line.unwrap_or_default();
-    if session.client.identity().is_none() {
+    if session.client.settings.identity().is_none() {
         return json_response(StatusCode::BAD_REQUEST, line);
     }
     if !store_session(transport, &session).await {
@@ -181,7 +181,7 @@ async fn create_session(
 ) -> Result<Arc<Session>, Box<Response<Body>>> {
     let HttpRequest { transport, endpoint, principal, .. } = from;
     let reserved = transport.sessions.reserve(principal).map_err(|rejection| {
-        transport.gateway.metrics.count_rejection(RejectionReason::Sessions);
+        transport.gateway.traffic.metrics.count_rejection(RejectionReason::Sessions);
         Box::new(rejection.into_response())
     });
     let (slot, id) = reserved?;
@@ -227,7 +227,7 @@ fn connected(
         transport: ClientTransport::Http,
         client: session.client.clone(),
         subscription: session.subscription.get().cloned(),
-        header_trace: from.transport.gateway.methods.header_trace(from.headers),
+        header_trace: from.transport.gateway.methods.header_trace(&from.parts.headers),
         calls,
     }
 }
@@ -244,17 +244,17 @@ async fn respond(
     let transport = from.transport;
     let request_ids: Vec<RequestId> =
         requests.all().iter().map(|request| request.id.clone()).collect();
-    let room = match transport.gateway.responses.reserve(&from.principal, &request_ids) {
+    let room = match transport.gateway.traffic.responses.reserve(&from.principal, &request_ids) {
         Ok(room) => room,
         Err(full) => return full.rejection().into_response(),
     };
-    let stream = session.new_stream();
+    let stream = session.streams.create();
     let sink = match accepts.events {
         true => MessageSink::Stream(stream.clone())
-            .counted(&transport.gateway.responses, &from.principal),
+            .counted(&transport.gateway.traffic.responses, &from.principal),
         false => MessageSink::None,
     };
-    let calls = from.owned_calls(session.ownership.clone(), Some((&session.id, stream.number)));
+    let calls = from.owned_calls(session.ownership().cloned(), Some((&session.id, stream.number)));
     let changes_session = requests.changes_session();
     let remember = || {
         session.remember(&stream, &request_ids.iter().map(request_json).collect::<Vec<_>>());
@@ -296,7 +296,7 @@ async fn respond(
             // The messages and the response arrived together.
             finish(&stream, line);
             remember();
-            if session.ownership.is_some() {
+            if session.replicated.is_some() {
                 let events = stored_events(transport, &stream, calls);
                 return events.unwrap_or_else(lost);
             }
@@ -313,7 +313,7 @@ async fn respond(
     };
     remember();
     drop(running);
-    let metrics = &transport.gateway.metrics;
+    let metrics = &transport.gateway.traffic.metrics;
     let reader = stream.read_after(0);
     reader.map_or_else(lost, |reader| logged_events(reader, first, metrics))
 }
@@ -335,27 +335,27 @@ fn stored_events(
 ) -> Option<Response<Body>> {
     let finished = stream.clone();
     transport.gateway.tasks.spawn(async move { end_calls(&finished, calls).await });
-    let metrics = &transport.gateway.metrics;
+    let metrics = &transport.gateway.traffic.metrics;
     stream.read_after(0).map(|reader| logged_events(reader, StreamStart::Message, metrics))
 }
 
 /// Returns whether the client understands an event without data, and another replica could continue.
 fn is_resumable_elsewhere(session: &Session) -> bool {
-    session.ownership.is_some() && understands_empty_events(session)
+    session.replicated.is_some() && understands_empty_events(session)
 }
 
 /// Returns whether the client reads an event without data as an id, and not as a broken message.
 fn understands_empty_events(session: &Session) -> bool {
-    let revision = session.client.identity().map(|identity| identity.revision);
+    let revision = session.client.settings.identity().map(|identity| identity.revision);
     revision >= Some(Revision::V2025_11_25)
 }
 
 /// Opens the stream for messages that belong to no request, or resumes a stream.
 pub(super) async fn get(from: &HttpRequest<'_>) -> Response<Body> {
-    if header_text(from.headers, SESSION_ID).is_none() {
+    if header_text(&from.parts.headers, SESSION_ID).is_none() {
         return super::no_stream_without_session();
     }
-    if !Accepted::permits_events(from.headers) {
+    if !Accepted::permits_events(&from.parts.headers) {
         return rejected(
             StatusCode::NOT_ACCEPTABLE,
             "the `Accept` header must contain `text/event-stream`",
@@ -366,7 +366,7 @@ pub(super) async fn get(from: &HttpRequest<'_>) -> Response<Body> {
         Err(response) => return *response,
     };
     // A client that has received no event can send an empty id.
-    let last = header_text(from.headers, LAST_EVENT_ID).filter(|id| !id.is_empty());
+    let last = header_text(&from.parts.headers, LAST_EVENT_ID).filter(|id| !id.is_empty());
     let position = match last.map(parse_event_id) {
         None => None,
         Some(Some(position)) => Some(position),
@@ -377,13 +377,13 @@ pub(super) async fn get(from: &HttpRequest<'_>) -> Response<Body> {
     };
     let replication = from.transport.replication.as_ref();
     let reader = match (&place, position, replication) {
-        (Place::Here(session), None, _) => Some(session.general.read_latest()),
+        (Place::Here(session), None, _) => Some(session.streams.general.read_latest()),
         (Place::Here(session), Some((stream, position)), _) if session.is_own_stream(stream) => {
-            session.stream(stream).and_then(|stream| stream.read_after(position))
+            session.streams.find(stream).and_then(|stream| stream.read_after(position))
         }
         (place, Some((stream, position)), Some(replication)) => {
             let (id, ownership) = match place {
-                Place::Here(session) => (&session.id, session.ownership.as_ref()),
+                Place::Here(session) => (&session.id, session.ownership()),
                 Place::Ended { id, ownership } => (id, Some(ownership)),
             };
             let Some(ownership) = ownership else { return events_gone() };
@@ -396,7 +396,7 @@ pub(super) async fn get(from: &HttpRequest<'_>) -> Response<Body> {
         (_, Some(_), None) => None,
     };
     let Some(reader) = reader else { return events_gone() };
-    let metrics = &from.transport.gateway.metrics;
+    let metrics = &from.transport.gateway.traffic.metrics;
     match place {
         Place::Here(session) => {
             let reader = reader.with_activity(session.activity());

@@ -61,11 +61,11 @@ async fn request(
         Err(response) => return *response,
     };
     let calls = from.owned_calls(ownership, None);
-    let identity = match check_head(from.headers, method, params) {
+    let identity = match check_head(&from.parts.headers, method, params) {
         Ok(identity) => identity,
         Err(error) => return rpc_error_response(StatusCode::BAD_REQUEST, Some(&id), &error),
     };
-    let room = match from.transport.gateway.responses.reserve(&from.principal, [&id]) {
+    let room = match from.transport.gateway.traffic.responses.reserve(&from.principal, [&id]) {
         Ok(room) => room,
         Err(full) => return full.rejection().into_response(),
     };
@@ -76,19 +76,18 @@ async fn request(
         subscription: None,
         identity,
         transport: ClientTransport::Http,
-        header_trace: from.transport.gateway.methods.header_trace(from.headers),
+        header_trace: from.transport.gateway.methods.header_trace(&from.parts.headers),
         calls: calls.clone(),
     };
-    let param_headers = param_headers(from.headers);
+    let param_headers = param_headers(&from.parts.headers);
     let (sender, mut messages) = mpsc::channel(MAX_QUEUED_MESSAGES);
     let sink = match accepts.events {
-        true => {
-            MessageSink::Queue(sender).counted(&from.transport.gateway.responses, &from.principal)
-        }
+        true => MessageSink::Queue(sender)
+            .counted(&from.transport.gateway.traffic.responses, &from.principal),
         false => MessageSink::None,
     };
     let gateway = from.transport.gateway.clone();
-    let metrics = &from.transport.gateway.metrics;
+    let metrics = &from.transport.gateway.traffic.metrics;
     let request_id = id.clone();
     let method = method.to_owned();
     let params: Option<Box<RawValue>> = params.map(ToOwned::to_owned);

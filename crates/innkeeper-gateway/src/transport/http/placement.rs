@@ -17,7 +17,7 @@ use super::take_over::take_over;
 use super::{HttpRequest, HttpTransport, header_text, incoming, unexpected_message};
 use crate::error::RpcError;
 use crate::event_stream::EventStream;
-use crate::owned_calls::OwnedCalls;
+use crate::owned_calls::{OwnedCalls, OwnedRequest};
 use crate::replicas::{
     EntryKind, LogEntry, OwnedKey, Ownership, SealedFor, SessionRecord, StreamLog,
 };
@@ -46,7 +46,7 @@ pub(super) async fn find_session(
 ///
 /// Like [`find_session`].
 pub(super) async fn find_place(from: &HttpRequest<'_>, requests: &[RequestId]) -> Found<Place> {
-    let Some(id) = header_text(from.headers, SESSION_ID) else {
+    let Some(id) = header_text(&from.parts.headers, SESSION_ID) else {
         let error = unexpected_message(
             "request without a session: send `initialize` first, then its `Mcp-Session-Id` header",
         );
@@ -59,7 +59,7 @@ pub(super) async fn find_place(from: &HttpRequest<'_>, requests: &[RequestId]) -
         return find_here().map(Place::Here).ok_or_else(|| Box::new(no_session()));
     };
     if let Some(session) = find_here()
-        && session.ownership.as_ref().is_some_and(|ownership| replication.replicas.owns(ownership))
+        && session.ownership().is_some_and(|ownership| replication.replicas.owns(ownership))
     {
         return Ok(Place::Here(session));
     }
@@ -79,12 +79,12 @@ pub(super) async fn find_place(from: &HttpRequest<'_>, requests: &[RequestId]) -
 /// Stores what the next owner of a session needs. Returns whether this replica still owns the
 /// session; a store that does not respond has the last stored state.
 pub(super) async fn store_session(transport: &HttpTransport, session: &Session) -> bool {
-    let (Some(replication), Some(ownership), Some(identity)) =
-        (&transport.replication, &session.ownership, session.client.identity())
+    let (Some(replication), Some(replicated), Some(identity)) =
+        (&transport.replication, &session.replicated, session.client.settings.identity())
     else {
         return true;
     };
-    let _one = session.storing.lock().await;
+    let _one = replicated.storing.lock().await;
     let has_subscriptions =
         session.subscription.get().is_some_and(|one| one.subscriber.has_resources());
     let private = transport.gateway.servers.private_state(&session.client);
@@ -105,11 +105,11 @@ pub(super) async fn store_session(transport: &HttpTransport, session: &Session) 
         endpoint,
         revision: identity.revision.as_str().to_owned(),
         capabilities: (*identity.capabilities).to_owned(),
-        log_level: session.client.log_level().map(|level| level.as_str().to_owned()),
+        log_level: session.client.settings.log_level().map(|level| level.as_str().to_owned()),
         has_state: !matches!(private, PrivateState::None) || has_subscriptions,
         remote_sessions,
     };
-    match replication.replicas.store_session(ownership, &session.id, &record).await {
+    match replication.replicas.store_session(&replicated.ownership, &session.id, &record).await {
         Ok(is_owner) => {
             if is_owner {
                 transport.gateway.servers.set_can_move(&session.client, can_move);
@@ -253,9 +253,9 @@ impl HttpRequest<'_> {
         let replication = self.transport.replication.as_ref()?;
         let (session, stream) = stream.map_or((None, 0), |(id, stream)| (Some(id.into()), stream));
         let replicas = replication.replicas.clone();
-        let id = self.id.clone();
-        let calls = OwnedCalls::new(replicas, ownership?, id, self.is_forwarded, session, stream);
-        Some(Arc::new(calls))
+        let Self { id, is_forwarded, .. } = self;
+        let request = OwnedRequest { id: id.clone(), is_forwarded: *is_forwarded, session, stream };
+        Some(Arc::new(OwnedCalls::new(replicas, ownership?, request)))
     }
 
     /// Leaves the records of calls to the replica that passes the response on, if there is one.

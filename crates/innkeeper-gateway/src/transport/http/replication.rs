@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 
 use super::forwarder::Forwarder;
 use crate::event_stream::EventStream;
-use crate::replicas::Replicas;
+use crate::replicas::{Ownership, Replicas};
 use crate::stream_log::store_streams;
 use crate::tasks::GatewayTasks;
 
@@ -18,6 +18,8 @@ pub(super) struct Replication {
     pub(super) forwarder: Forwarder,
     /// Takes event streams with messages to store.
     pub(super) stream_queue: mpsc::UnboundedSender<Arc<EventStream>>,
+    /// Takes the ownership of sessions that have ended.
+    pub(super) ended: mpsc::UnboundedSender<Arc<Ownership>>,
 }
 
 impl Replication {
@@ -25,6 +27,17 @@ impl Replication {
         #[expect(clippy::disallowed_methods, reason = "each stream is in the queue at most once")]
         let (stream_queue, queued) = mpsc::unbounded_channel();
         tasks.spawn(store_streams(replicas.clone(), queued));
-        Self { replicas, forwarder: Forwarder::new(request_time), stream_queue }
+        #[expect(clippy::disallowed_methods, reason = "each session is in the queue at most once")]
+        let (ended, queued) = mpsc::unbounded_channel();
+        tasks.spawn(release(replicas.clone(), queued));
+        Self { replicas, forwarder: Forwarder::new(request_time), stream_queue, ended }
+    }
+}
+
+/// Forgets sessions that have ended in Redis.
+async fn release(replicas: Replicas, mut ended: mpsc::UnboundedReceiver<Arc<Ownership>>) {
+    while let Some(ownership) = ended.recv().await {
+        // Without a response, the key expires.
+        let _ = replicas.release(&ownership, Some(Vec::new())).await;
     }
 }

@@ -1,8 +1,11 @@
 //! Sessions of clients of the legacy era.
 
-use std::collections::{HashMap, HashSet, VecDeque};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+mod replicated;
+mod streams;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -10,7 +13,6 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::StatusCode;
 use ring::rand::{SecureRandom, SystemRandom};
 use serde_json::value::RawValue;
-use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::client::Client;
@@ -22,20 +24,17 @@ use crate::replicas::{OwnedKey, Ownership, Replicas, session_names};
 use crate::sink::MessageSink;
 use crate::subscribers::Subscription;
 
+use replicated::ReplicatedSession;
+use streams::{SessionStreams, StreamQueue};
+
 /// Number of random bytes in the id of a session.
 const ID_BYTES: usize = 24;
-
-/// Maximum number of streams of one session that can be resumed.
-pub(crate) const MAX_RESUMABLE_STREAMS: usize = 64;
 
 /// The number of the stream for messages that belong to no request.
 pub(crate) const GENERAL_STREAM: u64 = 0;
 
 /// Time after which a client can try again to get a session.
 const RETRY_DELAY: Duration = Duration::from_secs(10);
-
-/// Takes the streams with messages to store for other replicas.
-type StreamQueue = mpsc::UnboundedSender<Arc<EventStream>>;
 
 /// Returns the number before the first stream of the owner after so many others.
 fn first_number(moves: u64) -> u64 {
@@ -62,48 +61,32 @@ pub(crate) struct Session {
     pub(crate) id: Box<str>,
     pub(crate) client: Arc<Client>,
     pub(crate) subscription: OnceLock<Arc<Subscription>>,
-    pub(crate) general: Arc<EventStream>,
-    /// The ownership with the store of the event streams; `None` without replicas.
-    pub(crate) ownership: Option<Arc<Ownership>>,
-    stream_queue: Option<StreamQueue>,
-    /// When Redis was last told to keep the session.
-    kept: Mutex<Instant>,
-    /// Held while the record of the session is stored, so that no older record replaces a newer one.
-    pub(crate) storing: tokio::sync::Mutex<()>,
-    streams: Mutex<VecDeque<Arc<EventStream>>>,
-    next_stream: AtomicU64,
+    pub(super) streams: SessionStreams,
+    /// `None` without replicas.
+    pub(super) replicated: Option<ReplicatedSession>,
+    usage: Usage,
+}
+
+/// When a session was in use.
+#[derive(Debug)]
+struct Usage {
     /// The open event streams and the requests in flight.
     active: AtomicUsize,
-    last_used: Mutex<Instant>,
+    last: Mutex<Instant>,
 }
 
 impl Session {
-    fn streams(&self) -> MutexGuard<'_, VecDeque<Arc<EventStream>>> {
-        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Creates the stream of a request.
-    pub(crate) fn new_stream(&self) -> Arc<EventStream> {
-        Arc::new(EventStream::new(self.next_stream.fetch_add(1, Ordering::Relaxed)))
-    }
-
     /// Remembers a stream, so that the client can resume it. `requests` are the ids of the requests
     /// of the stream.
     pub(crate) fn remember(&self, stream: &Arc<EventStream>, requests: &[Box<RawValue>]) {
         let requests = serde_json::to_string(requests).unwrap_or_default();
         self.store(stream, Some(requests.into()));
-        let mut streams = self.streams();
-        if streams.len() >= MAX_RESUMABLE_STREAMS {
-            // The oldest finished stream, else the oldest one.
-            let finished = streams.iter().position(|stream| stream.is_closed());
-            streams.remove(finished.unwrap_or_default());
-        }
-        streams.push_back(stream.clone());
+        self.streams.remember(stream);
     }
 
     /// Stores the messages of a stream for other replicas.
     fn store(&self, stream: &Arc<EventStream>, requests: Option<Arc<str>>) {
-        if let (Some(ownership), Some(queue)) = (&self.ownership, &self.stream_queue) {
+        if let Some(ReplicatedSession { ownership, queue, .. }) = &self.replicated {
             let session = (*self.id).into();
             let ownership = ownership.clone();
             let queue = queue.clone();
@@ -111,14 +94,19 @@ impl Session {
         }
     }
 
+    /// Returns what makes this replica the owner; `None` without replicas.
+    pub(super) fn ownership(&self) -> Option<&Arc<Ownership>> {
+        self.replicated.as_ref().map(|replicated| &replicated.ownership)
+    }
+
     /// Returns how often the session had another replica before.
     pub(crate) fn moves(&self) -> u64 {
-        self.ownership.as_ref().map_or(0, |ownership| ownership.moves)
+        self.ownership().map_or(0, |ownership| ownership.moves)
     }
 
     /// Returns whether another replica can own the session.
     pub(crate) fn is_lost(&self) -> bool {
-        self.ownership.as_ref().is_some_and(|ownership| ownership.is_lost())
+        self.ownership().is_some_and(|ownership| ownership.is_lost())
     }
 
     /// Returns whether a stream was one of this replica.
@@ -126,42 +114,27 @@ impl Session {
         number == GENERAL_STREAM || number > first_number(self.moves())
     }
 
-    /// Returns whether Redis must be told to keep the session, and counts as told.
-    pub(crate) fn needs_keeping(&self, interval: Duration) -> bool {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_due = self.ownership.is_some() && kept.elapsed() >= interval;
-        if is_due {
-            *kept = Instant::now();
-        }
-        is_due
-    }
-
     /// Tells Redis to keep the session. Without a response, the next time does.
     pub(crate) async fn keep(&self, replicas: &Replicas) {
-        let Some(ownership) = &self.ownership else { return };
+        let Some(ownership) = self.ownership() else { return };
         if let Err(error) = replicas.keep(ownership, &session_names(&self.id)).await {
             tracing::warn!(%error, "session not kept");
         }
     }
 
-    /// Returns a stream by its number.
-    pub(crate) fn stream(&self, number: u64) -> Option<Arc<EventStream>> {
-        if number == GENERAL_STREAM {
-            return Some(self.general.clone());
-        }
-        self.streams().iter().find(|stream| stream.number == number).cloned()
-    }
-
     /// Counts as active until the guard is dropped.
     pub(crate) fn activity(self: &Arc<Self>) -> Activity {
-        self.active.fetch_add(1, Ordering::Relaxed);
+        self.usage.active.fetch_add(1, Ordering::Relaxed);
         Activity(self.clone())
     }
 
+    fn is_active(&self) -> bool {
+        self.usage.active.load(Ordering::Relaxed) > 0
+    }
+
     fn idle_since(&self) -> Option<Instant> {
-        let is_active = self.active.load(Ordering::Relaxed) > 0;
-        let last_used = *self.last_used.lock().unwrap_or_else(PoisonError::into_inner);
-        (!is_active).then_some(last_used)
+        let last_used = *self.usage.last.lock().unwrap_or_else(PoisonError::into_inner);
+        (!self.is_active()).then_some(last_used)
     }
 }
 
@@ -178,8 +151,9 @@ impl Activity {
 
 impl Drop for Activity {
     fn drop(&mut self) {
-        *self.0.last_used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
-        self.0.active.fetch_sub(1, Ordering::Relaxed);
+        let usage = &self.0.usage;
+        *usage.last.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        usage.active.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -222,32 +196,28 @@ impl Sessions {
 
     fn build(slot: Reservation, new: NewSession) -> Arc<Session> {
         let NewSession { id, principal, endpoint, ownership, general } = new;
-        let (ownership, stream_queue) = ownership.unzip();
-        let moves = ownership.as_ref().map_or(0, |ownership: &Arc<Ownership>| ownership.moves);
+        let replicated =
+            ownership.map(|(ownership, queue)| ReplicatedSession::new(ownership, queue));
+        let moves = replicated.as_ref().map_or(0, |replicated| replicated.ownership.moves);
         let first = first_number(moves);
-        let general = Arc::new(general);
-        let client = Client::new(principal, endpoint, MessageSink::Stream(general.clone()));
+        let streams = SessionStreams::new(general, first);
+        let client = Client::new(principal, endpoint, MessageSink::Stream(streams.general.clone()));
         client.start_questions_after(first);
+        let usage = Usage { active: AtomicUsize::new(0), last: Mutex::new(Instant::now()) };
         Arc::new(Session {
             _slot: slot,
             id,
             client: Arc::new(client),
             subscription: OnceLock::new(),
-            general,
-            ownership,
-            stream_queue,
-            kept: Mutex::new(Instant::now()),
-            storing: tokio::sync::Mutex::default(),
-            streams: Mutex::default(),
-            next_stream: AtomicU64::new(first + 1),
-            active: AtomicUsize::new(0),
-            last_used: Mutex::new(Instant::now()),
+            streams,
+            replicated,
+            usage,
         })
     }
 
     /// Adds a session: requests find it from now on.
     pub(crate) fn insert(&self, session: &Arc<Session>) {
-        session.store(&session.general, None);
+        session.store(&session.streams.general, None);
         let mut by_id = self.by_id.write().unwrap_or_else(PoisonError::into_inner);
         by_id.insert(session.id.clone(), session.clone());
     }
@@ -277,8 +247,8 @@ impl Sessions {
         let mut by_id = self.by_id.write().unwrap_or_else(PoisonError::into_inner);
         let inactive = by_id.extract_if(|_, session| {
             // A reader of the stream counts as active until it ends.
-            session.general.close();
-            session.active.load(Ordering::Relaxed) == 0
+            session.streams.general.close();
+            !session.is_active()
         });
         inactive.map(|(_, session)| session).collect()
     }
@@ -287,19 +257,22 @@ impl Sessions {
     pub(crate) fn end_idle_streams(&self) {
         let by_id = self.by_id.read().unwrap_or_else(PoisonError::into_inner);
         let idle = by_id.values().filter(|session| !session.client.has_requests());
-        idle.for_each(|session| session.general.close());
+        idle.for_each(|session| session.streams.general.close());
     }
 
     /// Returns the sessions that Redis must be told to keep.
     pub(crate) fn to_keep(&self, interval: Duration) -> Vec<Arc<Session>> {
         let by_id = self.by_id.read().unwrap_or_else(PoisonError::into_inner);
-        by_id.values().filter(|session| session.needs_keeping(interval)).cloned().collect()
+        let due = by_id.values().filter(|session| {
+            session.replicated.as_ref().is_some_and(|replicated| replicated.needs_keeping(interval))
+        });
+        due.cloned().collect()
     }
 
     /// Returns the keys of the sessions; none without replicas.
     pub(crate) fn keys(&self) -> HashSet<OwnedKey> {
         let by_id = self.by_id.read().unwrap_or_else(PoisonError::into_inner);
-        let owned = by_id.values().filter_map(|session| session.ownership.as_ref());
+        let owned = by_id.values().filter_map(|session| session.ownership());
         owned.map(|ownership| ownership.key.clone()).collect()
     }
 

@@ -35,7 +35,7 @@ impl HttpTransport {
         &self,
         session: &Session,
     ) -> Option<impl Future<Output = Result<(), StoreError>> + Send + 'static> {
-        let ownership = session.ownership.clone()?;
+        let ownership = session.ownership().cloned()?;
         let replicas = self.replication.as_ref()?.replicas.clone();
         let names = session_names(&session.id);
         let is_own = matches!(ownership.key, OwnedKey::Session(_)) && !ownership.is_lost();
@@ -85,7 +85,7 @@ impl HttpTransport {
     }
 
     async fn hand_over(&self, replicas: &Replicas, session: &Session) {
-        let ownership = session.ownership.as_ref();
+        let ownership = session.ownership();
         let ownership =
             ownership.filter(|owned| matches!(owned.key, OwnedKey::Session(_)) && !owned.is_lost());
         if let Some(ownership) = ownership {
@@ -118,7 +118,7 @@ impl HttpTransport {
 
     /// Closes a session. Its remote sessions end unless another replica can own the session.
     pub(super) fn close_session(&self, session: &Session) {
-        let is_owner = match (&session.ownership, &self.replication) {
+        let is_owner = match (session.ownership(), &self.replication) {
             (Some(ownership), Some(replication)) => replication.replicas.owns(ownership),
             (None, _) | (_, None) => true,
         };
@@ -127,7 +127,7 @@ impl HttpTransport {
 
     fn end_parts(&self, session: &Session) {
         session.client.disconnect();
-        session.general.close();
+        session.streams.general.close();
         if let Some(subscription) = session.subscription.get() {
             self.gateway.methods.subscriptions.end(subscription);
         }

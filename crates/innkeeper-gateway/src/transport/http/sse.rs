@@ -137,13 +137,11 @@ struct OpenSession {
 impl Drop for OpenSession {
     fn drop(&mut self) {
         self.transport.sse_sessions.end(&self.id);
-        let gateway = &self.transport.gateway;
-        if let (Some(replicas), Some(ownership)) = (&gateway.replicas, self.ownership.take()) {
-            let replicas = replicas.clone();
-            gateway.tasks.spawn(async move {
-                // Without a response, the key expires.
-                let _ = replicas.release(&ownership, Some(Vec::new())).await;
-            });
+        if let (Some(replication), Some(ownership)) =
+            (&self.transport.replication, self.ownership.take())
+        {
+            // The task ends with the gateway: the key then expires.
+            let _ = replication.ended.send(ownership);
         }
     }
 }
@@ -224,7 +222,7 @@ pub(crate) async fn receive_message(
         Err(response) => return *response,
     };
     let accepting = session.connection.accept(message, MessageSource::Post(memory));
-    match timeout(transport.gateway.options.request_time, accepting).await {
+    match timeout(transport.gateway.options.limits.request_time, accepting).await {
         Ok(()) => accepted(),
         Err(_) => rejected(
             StatusCode::SERVICE_UNAVAILABLE,

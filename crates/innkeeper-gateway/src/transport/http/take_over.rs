@@ -80,7 +80,7 @@ pub(super) async fn take_over(
     let lock = transport.taking_over.get(id);
     let _one = lock.lock.lock().await;
     if let Some(session) = transport.sessions.find(id, principal, *endpoint)
-        && session.ownership.as_ref().is_some_and(|owned| Arc::ptr_eq(owned, &ownership))
+        && session.ownership().is_some_and(|owned| Arc::ptr_eq(owned, &ownership))
     {
         return Ok(Place::Here(session));
     }
@@ -100,11 +100,11 @@ pub(super) async fn take_over(
     let mut restored = RestoredSession { transport, session: &session, is_open: false };
     let client = &session.client;
     // The client is new.
-    client.initialize(identity);
-    let _ = client.initialized.set(());
+    client.settings.initialize(identity);
+    let _ = client.settings.initialized.set(());
     let level = record.log_level.as_deref();
     if let Some(level) = LogLevel::ALL.into_iter().find(|known| Some(known.as_str()) == level) {
-        client.set_log_level(level);
+        client.settings.set_log_level(level);
     }
     let failed =
         |error| Box::new(rpc_error_response(StatusCode::SERVICE_UNAVAILABLE, None, &error));
@@ -140,7 +140,7 @@ pub(super) async fn take_over(
     }
     transport.sessions.insert(&session);
     restored.is_open = true;
-    transport.gateway.metrics.count_taken_over();
+    transport.gateway.traffic.metrics.count_taken_over();
     tracing::info!(moves = session.moves(), "session of another replica continues here");
     Ok(Place::Here(session.clone()))
 }

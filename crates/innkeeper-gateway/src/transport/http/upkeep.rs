@@ -16,10 +16,10 @@ pub(crate) fn start(transport: &Arc<HttpTransport>) {
     let weak = || Arc::downgrade(transport);
     let tasks = &gateway.tasks;
     tasks.spawn(end_idle_sessions(weak(), gateway.options.idle_session));
-    tasks.spawn(end_idle_streams(weak(), gateway.closing.clone()));
-    if let Some(replicas) = &gateway.replicas {
+    tasks.spawn(end_idle_streams(weak(), gateway.tasks.closing.clone()));
+    if let Some(replicas) = &gateway.services.replicas {
         tasks.spawn(end_lost_sessions(weak(), replicas.clone()));
-        tasks.spawn(hand_over_sessions(weak(), gateway.closing.clone()));
+        tasks.spawn(hand_over_sessions(weak(), gateway.tasks.closing.clone()));
     }
     if let Some(changed) = gateway.servers.watch_sessions() {
         tasks.spawn(store_changed_sessions(weak(), changed));
@@ -93,7 +93,7 @@ async fn store_changed_sessions(transport: Weak<HttpTransport>, changed: Arc<Cha
         let clients = changed.take().await;
         let Some(transport) = transport.upgrade() else { return };
         // A gateway that closes stores each session before it gives the session up.
-        if transport.gateway.closing.initialized() {
+        if transport.gateway.tasks.closing.initialized() {
             continue;
         }
         for client in clients {

@@ -239,7 +239,8 @@ async fn each_error_of_the_connection_has_its_code() {
 #[tokio::test]
 async fn a_batch_of_the_connection_service_stops_when_its_responses_fill_the_memory() {
     let (test_env, service) = (TestEnv::new(), service());
-    let options = GatewayOptions { max_response_bytes: 200 << 10, ..GatewayOptions::default() };
+    let mut options = GatewayOptions::default();
+    options.limits.max_response_bytes = 200 << 10;
     let builder = GatewayBuilder::new(options).connections(service.clone());
     let gateway = test_env.gateway_with(builder, []).await;
     let client = ServiceClient::active(&gateway).await;

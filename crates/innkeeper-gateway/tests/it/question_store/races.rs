@@ -47,7 +47,7 @@ async fn of_many_answers_at_the_same_time_one_wins_and_the_others_learn_whose() 
             let (winner, others) = race(&stores, kind).await;
             assert_eq!(others.len(), ANSWERS - 1);
             for other in others {
-                assert_eq!((other.state, &other.answered_by), (winner.state, &winner.answered_by));
+                assert_eq!((other.state, &other.answer.by), (winner.state, &winner.answer.by));
             }
             // Open questions count against the limits.
             let [.., finish] = every_change();

@@ -43,17 +43,17 @@ async fn a_question_is_found_as_it_was_added() {
         assert_eq!(found.id, id);
         assert_eq!(content(&found.content), content(&question(QuestionKind::Approval, "ada")));
         assert_eq!(found.state, QuestionState::Waiting);
-        let lifetime = (found.expires - found.created).to_std().unwrap();
+        let lifetime = (found.times.expires - found.times.created).to_std().unwrap();
         assert_eq!(lifetime, EXPIRY);
-        let optional = (&found.claimed_by, &found.answered_by, &found.reason);
+        let optional = (&found.claimed_by, &found.answer.by, &found.answer.reason);
         assert_eq!(optional, (&None, &None, &None));
-        assert!(found.response.is_none());
+        assert!(found.answer.response.is_none());
         assert!(stores.second.find(QuestionId::random()).await.unwrap().is_none());
         // A replica that receives the call of another one again finds its question.
         let again = question(QuestionKind::Approval, "bob");
         let added = stores.second.add(id, &again, EXPIRY).await.unwrap();
         assert_eq!(added, QuestionAdded::AlreadyExists);
-        assert_eq!(stores.find(id).await.content.principal, "ada");
+        assert_eq!(stores.find(id).await.content.asker.principal, "ada");
     })
     .await;
 }
@@ -68,13 +68,13 @@ async fn a_step_records_who_answered_and_the_result() {
         stores.take(id, &QuestionChange::finish(response)).await;
         let done = stores.find(id).await;
         assert_eq!(done.state, QuestionState::Done);
-        assert_eq!(done.answered_by.as_deref(), Some("ann"));
-        assert_eq!(done.response.unwrap().get(), r#"{"result":{"n":1.5}}"#);
+        assert_eq!(done.answer.by.as_deref(), Some("ann"));
+        assert_eq!(done.answer.response.unwrap().get(), r#"{"result":{"n":1.5}}"#);
         assert!(done.position > claimed.position);
 
         let declined = stores.add(QuestionKind::Elicitation).await;
         stores.take(declined, &QuestionChange::decline("bob", Some("not now".to_owned()))).await;
-        assert_eq!(stores.find(declined).await.reason.as_deref(), Some("not now"));
+        assert_eq!(stores.find(declined).await.answer.reason.as_deref(), Some("not now"));
     })
     .await;
 }

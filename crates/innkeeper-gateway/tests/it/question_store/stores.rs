@@ -7,7 +7,9 @@ use innkeeper_gateway::RedisClient;
 use innkeeper_gateway::pending_questions::store::{
     Changed, MemoryQuestionStore, QuestionAdded, QuestionChange, QuestionStore, RedisQuestionStore,
 };
-use innkeeper_gateway::pending_questions::{NewQuestion, Question, QuestionId, QuestionKind};
+use innkeeper_gateway::pending_questions::{
+    NewQuestion, Question, QuestionAsker, QuestionId, QuestionKind, QuestionTool,
+};
 use innkeeper_testkit::RedisServer;
 use serde_json::json;
 
@@ -107,18 +109,22 @@ pub(super) fn question(kind: QuestionKind, principal: &str) -> NewQuestion {
     let raw = |text: &str| serde_json::from_str(text).unwrap();
     NewQuestion {
         kind,
-        principal: principal.to_owned(),
-        client: "http 2025-11-25".to_owned(),
-        endpoint: Some("docs".to_owned()),
-        revision: "2025-11-25".to_owned(),
+        asker: QuestionAsker {
+            principal: principal.to_owned(),
+            client: "http 2025-11-25".to_owned(),
+            endpoint: Some("docs".to_owned()),
+            revision: "2025-11-25".to_owned(),
+        },
         process: "first".to_owned(),
-        server: "notes".to_owned(),
-        item: "delete".to_owned(),
-        host_name: "notes.delete".to_owned(),
+        tool: QuestionTool {
+            server: "notes".to_owned(),
+            item: "delete".to_owned(),
+            host_name: "notes.delete".to_owned(),
+            definition: Some(raw(&json!({ "name": "delete" }).to_string())),
+            digest: "0f".to_owned(),
+        },
         // A number and spaces that a tree of JSON values would not preserve.
         params: raw(r#"{ "id":1.50e400, "text" : "é\n" }"#),
-        definition: Some(raw(&json!({ "name": "delete" }).to_string())),
-        digest: "0f".to_owned(),
     }
 }
 

@@ -23,7 +23,7 @@ async fn a_question_without_an_answer_expires_and_cannot_be_answered_any_more() 
             panic!("an expired question is claimed");
         };
         assert_eq!(expired.state, QuestionState::Expired);
-        assert_eq!(expired.answered_by, None);
+        assert_eq!(expired.answer.by, None);
         assert_eq!(stores.second.count_open().await.unwrap(), 0);
     })
     .await;
@@ -72,7 +72,7 @@ async fn an_elicitation_ends_with_the_process_that_waits_for_it() {
         stores.pass(LEASE_TIME + SECOND).await;
         let ended = stores.find(id).await;
         assert_eq!(ended.state, QuestionState::Ended);
-        assert_eq!(ended.reason.as_deref(), Some(PROCESS_ENDED));
+        assert_eq!(ended.answer.reason.as_deref(), Some(PROCESS_ENDED));
     })
     .await;
 }

@@ -4,7 +4,9 @@ use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use serde_json::value::RawValue;
 
-use crate::pending_questions::{Question, QuestionId, QuestionState};
+use crate::pending_questions::{
+    Question, QuestionAnswer, QuestionId, QuestionState, QuestionTimes,
+};
 use crate::store_error::StoreError;
 
 /// The number of fields of a question in a response: those of `record` in `prelude.lua`.
@@ -45,13 +47,13 @@ fn parse_one(fields: &[Bytes]) -> Result<Question, StoreError> {
         content: serde_json::from_str(content).map_err(|_| invalid("content"))?,
         state: states.find(|known| known.as_str() == state).ok_or_else(|| invalid("state"))?,
         position: position.parse().map_err(|_| invalid("position"))?,
-        created: time(created, "created")?,
-        expires: time(expires, "expires")?,
-        changed: time(changed, "changed")?,
+        times: QuestionTimes {
+            created: time(created, "created")?,
+            expires: time(expires, "expires")?,
+            changed: time(changed, "changed")?,
+        },
         claimed_by: optional(claimed_by),
-        answered_by: optional(answered_by),
-        reason: optional(reason),
-        response,
+        answer: QuestionAnswer { by: optional(answered_by), reason: optional(reason), response },
     })
 }
 
