@@ -11,6 +11,7 @@ mod tidy;
 
 mod requirements;
 
+mod api;
 mod attacks;
 
 mod dependencies;
@@ -75,6 +76,7 @@ usage: cargo xtask COMMAND
   tidy                      the project's own lints
   requirements [--owed]     each requirement with its tests; `--owed` lists requirements without one
   dependencies              sources, licences, versions and advisories of other authors' packages
+  api [--write]             the public items of each library; writes crates/NAME/api.txt
   attacks [--write]         the attacks of the tests by surface; writes docs/attacks.md
   conformance [REVISION …]  the official MCP conformance suite, with this host as the client and
                             this gateway as the server
@@ -155,6 +157,7 @@ fn main() -> ExitCode {
         "tidy" => tidy::run(rest),
         "requirements" | "rows" => requirements::run(rest),
         "dependencies" => dependencies::run(rest),
+        "api" => api::run(rest),
         "attacks" => attacks::run(rest),
         "conformance" => conformance::run(rest),
         "chart" => chart::run(rest),

@@ -1,5 +1,6 @@
 //! `tidy`: the project's own lints as functions over the repository's texts.
 
+mod api;
 mod attacks;
 mod counts;
 mod dependencies;
@@ -14,6 +15,8 @@ mod modules;
 mod sans_io;
 
 use std::fmt;
+
+pub(crate) use layers::is_excluded;
 
 use crate::repository::Repository;
 use crate::{TaskResult, output};
@@ -64,6 +67,7 @@ const RULES: &[TidyRule] = &[
     listed::check_fuzz_table,
     listed::check_ignore_reasons,
     faults::check_fault_rows,
+    api::check_api,
     attacks::check_attacks,
 ];
 

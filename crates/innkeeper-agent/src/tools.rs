@@ -16,11 +16,12 @@ use std::time::Duration;
 
 use innkeeper_host::{CallError, CallOptions, Catalog, Host, Progress, ToolResult};
 use innkeeper_protocol::view;
-use innkeeper_toolcall::{Tool, Violation};
+use innkeeper_toolcall::Violation;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 
 pub use hidden_servers::HiddenServers;
+pub use innkeeper_toolcall::Tool;
 pub use offered::OfferedTools;
 pub use resource_tools::{READ_RESOURCE_TOOL, ResourceTools};
 pub use single_server::{ConnectError, SingleServer};

@@ -112,6 +112,7 @@ pub use transport::auth::{
     AuthorizationRequest, Challenge, ProtectedResource, RedirectFuture, TokenFuture, TokenProvider,
     TokenStore, UserAgent,
 };
+#[doc(hidden)]
 pub use transport::{HttpClientError, http_client};
 pub use trust::{GatewaySpec, LaunchSpec, TrustDecisions, TrustPolicy};
 

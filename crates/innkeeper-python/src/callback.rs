@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use innkeeper::callback::{CallbackError, CallbackFuture, CallbackResult};
 use innkeeper::event::CallReference;
-use innkeeper::protocol::envelope::code;
 use innkeeper::{Callback, ServerRequest};
+use innkeeper_protocol::envelope::code;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tokio::sync::oneshot;

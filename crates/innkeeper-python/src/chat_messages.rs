@@ -8,8 +8,8 @@ use innkeeper::conversation::{
     AssistantMessage, ContentPart, Message, PartContent, ToolCall, ToolResult,
 };
 use innkeeper::provider::{FinishReason, Request, Response, Usage};
-use innkeeper::toolcall::{Aliases, NameRules};
-use innkeeper::toolcall::{Tool, Tools};
+use innkeeper_toolcall::{Aliases, NameRules};
+use innkeeper_toolcall::{Tool, Tools};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use innkeeper::toolcall::{
+use innkeeper_toolcall::{
     Format, IncompleteReason, ParseEvent, ParserOptions, TextEnd, ToolCallParser, Tools,
 };
 use pyo3::exceptions::PyValueError;

@@ -178,7 +178,7 @@ async fn start(
     let mut options = GatewayOptions::from_config(&serve);
     let required = config.servers.iter().filter(|(_, server)| server.required);
     options.required_servers = required.map(|(name, _)| name.clone()).collect();
-    let max_connections = options.max_sessions;
+    let max_connections = options.limits.max_sessions;
     // The process of this gateway is the only one of a server.
     let singletons = config.servers.values_mut().filter(|server| server.share == Share::Singleton);
     singletons.for_each(|server| server.share = Share::Process);

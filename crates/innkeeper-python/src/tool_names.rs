@@ -1,6 +1,6 @@
 //! The names and schemas of tools at a provider.
 
-use innkeeper::toolcall::{Aliases, Dialect, NameRules, lower_schema};
+use innkeeper_toolcall::{Aliases, Dialect, NameRules, lower_schema};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;

@@ -9,9 +9,9 @@
 use std::error::Error;
 
 use innkeeper::callback::{CallReference, CallbackError};
-use innkeeper::protocol::envelope::code;
 use innkeeper::text::display_safe;
 use innkeeper::{CallbackCapabilities, Config, Host, ServerRequest};
+use innkeeper_protocol::envelope::code;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use tokio::sync::Mutex;

@@ -6,9 +6,9 @@
 
 use std::error::Error;
 
-use innkeeper::protocol::view::ContentBlock;
 use innkeeper::text::display_safe;
 use innkeeper::{Config, Host};
+use innkeeper_protocol::view::ContentBlock;
 use serde_json::value::RawValue;
 
 const USAGE: &str = "usage: call_a_tool CONFIG [SERVER.TOOL [ARGUMENTS]]";

@@ -8,10 +8,10 @@
 //! | --- | --- | --- |
 //! | [`McpClient`] | connection to one server | [`SingleServer`](crate::tools::SingleServer) |
 //! | [`McpChatIntegration`] | tools for a chat application | [`Chat`](crate::chat::Chat) |
-//! | [`StreamingInterceptor`] | text and tool calls of a response, without I/O | [`ToolCallParser`](crate::toolcall::ToolCallParser) |
+//! | [`StreamingInterceptor`] | text and tool calls of a response, without I/O | [`ToolCallParser`](innkeeper_toolcall::ToolCallParser) |
 //! | [`McpHost`] | model with tools and a conversation | [`Agent`](crate::Agent) |
 //! | [`OllamaProvider`] | model of an Ollama server | [`HttpProvider`](crate::transport::HttpProvider) |
-//! | [`PromptTemplate`] | tools in a prompt | [`Template`](crate::toolcall::prompt::Template) |
+//! | [`PromptTemplate`] | tools in a prompt | [`Template`](innkeeper_toolcall::prompt::Template) |
 //!
 //! # Document 001: tools for a chat application
 //!

@@ -121,7 +121,6 @@
 //! | [`text`] | display of untrusted text |
 //! | [`telemetry`] | metrics and OpenTelemetry providers |
 //! | [`process`] | supervisor, containment and exit of server processes |
-//! | [`http`] | HTTP client with the proxy settings of an environment |
 //! | [`agent`] | run a model with tools |
 //! | [`ghost`] | one prompt with servers of its own, one result |
 //! | [`golden`] | record a run, and replay it as a test |
@@ -133,9 +132,10 @@
 //! | [`safety`] | approve, block and limit calls of models |
 //! | [`server_requests`] | answer requests of servers with a model and the user |
 //! | [`run`], [`run_json`] | a run as a state machine without I/O, and its result as JSON |
-//! | [`toolcall`] | tool calls in model text, without I/O |
-//! | [`protocol`] | MCP messages, without I/O |
 //! | [`compat`] | the names of other MCP libraries |
+//!
+//! The parser of tool calls and the messages of MCP are crates of their own, without I/O:
+//! `innkeeper-toolcall` and `innkeeper-protocol`.
 //!
 //! # Global state
 //!
@@ -170,19 +170,35 @@ pub use innkeeper_host::{
 
 /// The configuration of a host: servers, transports, and diagnostics with their positions.
 pub mod config {
-    pub use innkeeper_host::config::*;
+    pub use innkeeper_host::config::{
+        ApiKeyConfig, ApprovalConfig, BindingConfig, CacheConfig, Config, ConfigError,
+        ConfigOrigin, ConfigWatcher, ConsoleConfig, DenyReason, Diagnostic, EndpointConfig,
+        EnterpriseConfig, Environment, ExpandedValue, ExtraKeys, ForeignDefinition, GuardMode,
+        GuardModes, HostConfig, IdToken, InheritedEnvironment, InvalidServer, KeyDigest,
+        LargeResults, MAX_FILE_BYTES, NameStyle, OauthConfig, OauthGrant, Position, Rate,
+        RateConfig, ResourceLimits, RestartPolicy, RetryPolicy, SandboxConfig, Secret, ServeAuth,
+        ServeConfig, ServeLimits, ServeOauth, ServerConfig, Severity, Share, TokenAlgorithm,
+        ToolFilter, TransportConfig, UnknownServer, foreign, json_schema, name, redact_argument,
+        redact_url, server_names,
+    };
     pub use innkeeper_host::writable_own_files;
 }
 
 /// The tools, prompts and resources of the servers, by public name.
 pub mod catalog {
-    pub use innkeeper_host::catalog::*;
+    pub use innkeeper_host::catalog::{
+        Catalog, CatalogPrompt, CatalogResource, CatalogServer, CatalogTemplate, CatalogTool,
+        SecurityWarning, UnavailableCatalogServer, UnavailableCatalogTool,
+    };
     pub use innkeeper_host::{Definition, MissingList, ServerListing, split_name};
 }
 
 /// Calls: arguments, options, progress, results and records.
 pub mod call {
-    pub use innkeeper_host::call::*;
+    pub use innkeeper_host::call::{
+        Arguments, CallOptions, CompletionReference, RoundTripMode, StructuredContentError,
+        TaskMode, ToolResult,
+    };
     pub use innkeeper_host::event::{CallOutcome, CallRecord, CallReference};
     pub use innkeeper_host::{CallError, CallErrorKind, CallHold, Progress, SendCheck};
 }
@@ -190,7 +206,10 @@ pub mod call {
 /// Callbacks: the application handles requests of servers.
 pub mod callback {
     pub use innkeeper_host::CallReference;
-    pub use innkeeper_host::callback::*;
+    pub use innkeeper_host::callback::{
+        Callback, CallbackCapabilities, CallbackError, CallbackFuture, CallbackResult,
+        ServerRequest, to_callback_result,
+    };
 }
 
 /// States and reports of servers, and connectors to servers in the process of the application.
@@ -205,22 +224,28 @@ pub mod server {
 /// Events of a running host, and the level of the log messages of servers.
 pub mod event {
     pub use innkeeper_host::LogLevel;
-    pub use innkeeper_host::event::*;
+    pub use innkeeper_host::event::{
+        CallOutcome, CallRecord, CallReference, HostEvent, REPORTED_TARGET,
+    };
 }
 
 /// Application of a changed configuration to a running host.
 pub mod reload {
-    pub use innkeeper_host::reload::*;
+    pub use innkeeper_host::reload::{ReloadError, ReloadOptions, ReloadReport, ServerChange};
 }
 
 /// The shutdown of a host: how each server stopped.
 pub mod shutdown {
-    pub use innkeeper_host::shutdown::*;
+    pub use innkeeper_host::shutdown::{ServerStopReport, ShutdownReport, StopStage};
 }
 
 /// Errors of the host; each error names its server, tool or key.
 pub mod error {
-    pub use innkeeper_host::error::*;
+    pub use innkeeper_host::error::{
+        AuthError, AuthErrorKind, CallError, CallErrorKind, ConnectError, ConnectFailureKind,
+        ConnectorError, ErrorClass, ProtocolError, RestartError, RoutingError, ServerFailure,
+        StartError, StartFailureReason, StartPhase, StopError, UnavailableReason, Violation,
+    };
 }
 
 /// Authorization at remote servers: user agent, token provider and token store.
@@ -234,12 +259,15 @@ pub mod auth {
 
 /// Trust: the approval of server launches.
 pub mod trust {
-    pub use innkeeper_host::trust::*;
+    pub use innkeeper_host::trust::{GatewaySpec, LaunchSpec, TrustDecisions, TrustPolicy};
 }
 
 /// Pins: the recorded definition of each tool, and the changes since then.
 pub mod lock {
-    pub use innkeeper_host::lock::*;
+    pub use innkeeper_host::lock::{
+        ChangeClass, InProcessType, LOCK_FILE_NAME, Lock, LockError, MAX_LOCK_BYTES, Package,
+        PinChange, PinPolicy, PinnedLaunch, PinnedServer, PinnedText, PinnedTool, ServerIdentity,
+    };
 }
 
 /// The guard: possible attacks in definitions, arguments and results.
@@ -250,7 +278,7 @@ pub mod guard {
 
 /// The log entries of security-relevant events.
 pub mod audit {
-    pub use innkeeper_host::audit::*;
+    pub use innkeeper_host::audit::TARGET;
 }
 
 /// Untrusted text: escapes for display, and the detection of deceptive characters.
@@ -271,11 +299,6 @@ pub mod process {
         EmbeddedSupervisor, ExitStatus, ProcessContainment, ProcessLimit, Supervisor, host_process,
         inherited_environment, shim,
     };
-}
-
-/// The HTTP client of the library, with the proxy settings of an environment.
-pub mod http {
-    pub use innkeeper_host::{HttpClientError, http_client};
 }
 
 #[doc(inline)]
@@ -308,12 +331,6 @@ pub use innkeeper_agent::tool_search;
 pub use innkeeper_agent::tools;
 #[doc(inline)]
 pub use innkeeper_agent::transport;
-
-#[doc(inline)]
-pub use innkeeper_toolcall as toolcall;
-
-#[doc(inline)]
-pub use innkeeper_protocol as protocol;
 
 #[cfg(doctest)]
 mod pages;

@@ -46,7 +46,16 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("innkeeper-mcp-client", &["innkeeper"]),
     ("innkeeper-process", &["innkeeper-config", "innkeeper-supervisor"]),
     ("innkeeper-protocol", &[]),
-    ("innkeeper-python", &["innkeeper", "innkeeper-gateway", "innkeeper-host"]),
+    (
+        "innkeeper-python",
+        &[
+            "innkeeper",
+            "innkeeper-gateway",
+            "innkeeper-host",
+            "innkeeper-protocol",
+            "innkeeper-toolcall",
+        ],
+    ),
     ("innkeeper-schema", &[]),
     ("innkeeper-supervisor", &[]),
     ("innkeeper-testkit", &[]),

@@ -12,8 +12,12 @@ use crate::repository::{Repository, is_test_file};
 const FACADE_PATH: &str = "crates/innkeeper/src/lib.rs";
 const CLI_DIR: &str = "crates/innkeeper-cli/src/";
 
-/// The crate that applications name themselves, so that others need not build an HTTP server.
-const SEPARATE_CRATE: &str = "innkeeper_gateway";
+/// The crates that applications name themselves: an HTTP server, and parsers without I/O.
+const SEPARATE_CRATES: [&str; 3] =
+    ["innkeeper_gateway", "innkeeper_protocol", "innkeeper_toolcall"];
+
+/// What our own crates share: its types belong to an HTTP library.
+const INTERNAL: [&str; 2] = ["http_client", "HttpClientError"];
 
 /// The segments of a path that begins with a crate.
 type CratePath = Vec<String>;
@@ -31,7 +35,10 @@ pub(super) fn check_facade(repository: &Repository) -> Vec<Violation> {
             continue;
         }
         let uses = repository.text(path).map(PathReader::read).unwrap_or_default().uses;
-        let library_uses = uses.into_iter().filter(|(_, used)| used[0] != SEPARATE_CRATE);
+        let library_uses = uses.into_iter().filter(|(_, used)| {
+            !SEPARATE_CRATES.contains(&&*used[0])
+                && !used.last().is_some_and(|name| INTERNAL.contains(&&**name))
+        });
         violations.extend(library_uses.filter_map(|(line, used)| {
             let item = resolve(used.clone(), &aliases);
             let is_exported = exports.iter().any(|export| item.starts_with(export));

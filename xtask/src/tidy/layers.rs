@@ -69,7 +69,7 @@ pub(super) fn check_module_layers(repository: &Repository) -> Vec<Violation> {
 }
 
 /// Returns whether the product does not contain an item with these attributes.
-pub(super) fn is_excluded(attributes: &[Attribute]) -> bool {
+pub(crate) fn is_excluded(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| attribute_kind(attribute) == AttributeKind::ExcludesNode)
 }
 

@@ -74,7 +74,7 @@ pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Resul
     options.required_servers = required.map(|(name, _)| name.clone()).collect();
     let drain_time = options.drain_timeout;
     let connections = shared.connections.prefix();
-    let max_connections = options.max_sessions;
+    let max_connections = options.limits.max_sessions;
     let idle_session = options.idle_session;
     check_supported(&config, &serve, args)?;
     let has_replicas = shared.replicas.is_enabled() && !args.on_stdio;

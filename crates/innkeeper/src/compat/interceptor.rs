@@ -70,7 +70,7 @@ impl InterceptedText {
 ///
 /// ```
 /// use innkeeper::compat::{InterceptorState, ProcessedToken, StreamingInterceptor};
-/// use innkeeper::toolcall::Tool;
+/// use innkeeper_toolcall::Tool;
 ///
 /// let tools = [Tool::new("echo", "Repeats a message.", serde_json::json!({}))];
 /// let mut interceptor = StreamingInterceptor::new(tools.into_iter().collect());

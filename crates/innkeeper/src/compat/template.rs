@@ -8,7 +8,7 @@ use innkeeper_toolcall::{Format, ModelFamily};
 ///
 /// ```
 /// use innkeeper::compat::PromptTemplate;
-/// use innkeeper::toolcall::{Format, ModelFamily};
+/// use innkeeper_toolcall::{Format, ModelFamily};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let template = PromptTemplate::new("custom-model")

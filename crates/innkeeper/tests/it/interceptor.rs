@@ -4,7 +4,7 @@ use futures_util::{StreamExt as _, stream};
 use innkeeper::compat::{
     InterceptedText, InterceptorState, ProcessedToken, StreamingInterceptor, StreamingMode,
 };
-use innkeeper::toolcall::{ParserLimits, ParserOptions, Tool};
+use innkeeper_toolcall::{ParserLimits, ParserOptions, Tool};
 use serde_json::json;
 
 use InterceptorState::{AfterToolCall, InToolCall, MaybeToolStart, Narrative};

@@ -9,9 +9,6 @@ use innkeeper::agent::{Agent, AgentSettings, CacheSettings};
 use innkeeper::compat as mcp_client;
 use innkeeper::compat as mcp_host;
 use innkeeper::provider::{ProviderApi, ScriptedProvider};
-use innkeeper::toolcall::prompt::Template;
-use innkeeper::toolcall::{Format, ModelFamily};
-use innkeeper::toolcall::{Tool, Tools};
 use innkeeper::tools::{
     AvailableTool, ToolAnnotations, ToolCallFuture, ToolCallOptions, ToolOutput, ToolRunner,
 };
@@ -20,6 +17,9 @@ use innkeeper::{Config, Environment, Host};
 use innkeeper_testkit::{
     Journal, Script, ScriptedLlm, ScriptedReply, fixture, fixture_program, mcp_json,
 };
+use innkeeper_toolcall::prompt::Template;
+use innkeeper_toolcall::{Format, ModelFamily};
+use innkeeper_toolcall::{Tool, Tools};
 use mcp_host::{
     LlmProvider, LlmRequest, LlmResponse, McpHost, McpHostConfig, McpHostError, OllamaProvider,
     PromptTemplate, SafetyConfig, async_trait,

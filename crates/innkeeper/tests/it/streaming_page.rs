@@ -7,9 +7,9 @@ use std::sync::Arc;
 use futures_util::stream;
 use innkeeper::chat::{self, Chat, ChatSettings, TextSegment, event_log};
 use innkeeper::compat::{self, McpClient};
-use innkeeper::toolcall::{self, ParserOptions, ParserState, Tool, ToolCallParser};
 use innkeeper::tools;
 use innkeeper_testkit::fixture_program;
+use innkeeper_toolcall::{ParseEvent, ParserOptions, ParserState, Tool, ToolCallParser};
 use serde_json::json;
 
 const PAGE: &str = include_str!("../../../../docs/streaming.md");
@@ -141,7 +141,7 @@ fn every_type_of_the_page_exists_under_both_of_its_names() {
         tools::SingleServer => McpClient,
         ToolCallParser => StreamingInterceptor,
         ParserState => InterceptorState,
-        toolcall::ParseEvent<'static>,
+        ParseEvent<'static>,
     };
     assert!(README.contains("](docs/streaming.md)"), "no link to the page");
     let documented = table_rows(section("## Types"));

@@ -8,9 +8,8 @@ use innkeeper_testkit::{Journal, ScriptedLlm, ScriptedReply, fixture_program};
 use mcp_client::McpClient;
 use mcp_host::conversation::Message;
 use mcp_host::provider::LlmErrorKind;
-use mcp_host::toolcall::Tool;
 use mcp_host::tools::{
-    AvailableTool, ToolAnnotations, ToolCallFuture, ToolCallOptions, ToolOutput, ToolRunner,
+    AvailableTool, Tool, ToolAnnotations, ToolCallFuture, ToolCallOptions, ToolOutput, ToolRunner,
 };
 use mcp_host::{
     LlmProvider, LlmRequest, LlmResponse, McpHost, McpHostConfig, OllamaProvider, SafetyConfig,

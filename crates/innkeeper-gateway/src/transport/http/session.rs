@@ -2,39 +2,27 @@
 
 mod replicated;
 mod streams;
+mod table;
 
-use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use http::StatusCode;
-use ring::rand::{SecureRandom, SystemRandom};
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
 use crate::client::Client;
 use crate::event_stream::{EventStream, StreamStore};
 use crate::principal::Principal;
-use crate::quota::{Quota, QuotaExceeded, Reservation};
-use crate::rejection::Rejection;
-use crate::replicas::{OwnedKey, Ownership, Replicas, session_names};
-use crate::sink::MessageSink;
+use crate::quota::Reservation;
+use crate::replicas::{Ownership, Replicas, session_names};
 use crate::subscribers::Subscription;
 
 use replicated::ReplicatedSession;
 use streams::{SessionStreams, StreamQueue};
-
-/// Number of random bytes in the id of a session.
-const ID_BYTES: usize = 24;
+pub(crate) use table::Sessions;
 
 /// The number of the stream for messages that belong to no request.
 pub(crate) const GENERAL_STREAM: u64 = 0;
-
-/// Time after which a client can try again to get a session.
-const RETRY_DELAY: Duration = Duration::from_secs(10);
 
 /// Returns the number before the first stream of the owner after so many others.
 fn first_number(moves: u64) -> u64 {
@@ -155,168 +143,4 @@ impl Drop for Activity {
         *usage.last.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
         usage.active.fetch_sub(1, Ordering::Relaxed);
     }
-}
-
-/// All sessions by id.
-#[derive(Debug)]
-pub(crate) struct Sessions {
-    by_id: RwLock<HashMap<Box<str>, Arc<Session>>>,
-    slots: Arc<Quota>,
-    random: SystemRandom,
-}
-
-impl Sessions {
-    pub(crate) fn new(maximum: usize) -> Self {
-        Self { by_id: RwLock::default(), slots: Quota::new(maximum), random: SystemRandom::new() }
-    }
-
-    /// Returns the number of sessions.
-    pub(crate) fn count(&self) -> usize {
-        self.by_id.read().unwrap_or_else(PoisonError::into_inner).len()
-    }
-
-    /// Reserves the place of a session, and returns the place with an id that nobody can guess.
-    pub(crate) fn reserve(
-        &self,
-        principal: &Principal,
-    ) -> Result<(Reservation, Box<str>), Rejection> {
-        let slot = self.slots.reserve(principal, 1).map_err(no_slot)?;
-        let mut bytes = [0; ID_BYTES];
-        let filled = self.random.fill(&mut bytes);
-        filled.map_err(|_| unavailable("the system has no random numbers"))?;
-        Ok((slot, URL_SAFE_NO_PAD.encode(bytes).into()))
-    }
-
-    /// Creates a session with a reserved place.
-    pub(crate) fn create(&self, slot: Reservation, new: NewSession) -> Arc<Session> {
-        let session = Self::build(slot, new);
-        self.insert(&session);
-        session
-    }
-
-    fn build(slot: Reservation, new: NewSession) -> Arc<Session> {
-        let NewSession { id, principal, endpoint, ownership, general } = new;
-        let replicated =
-            ownership.map(|(ownership, queue)| ReplicatedSession::new(ownership, queue));
-        let moves = replicated.as_ref().map_or(0, |replicated| replicated.ownership.moves);
-        let first = first_number(moves);
-        let streams = SessionStreams::new(general, first);
-        let client = Client::new(principal, endpoint, MessageSink::Stream(streams.general.clone()));
-        client.start_questions_after(first);
-        let usage = Usage { active: AtomicUsize::new(0), last: Mutex::new(Instant::now()) };
-        Arc::new(Session {
-            _slot: slot,
-            id,
-            client: Arc::new(client),
-            subscription: OnceLock::new(),
-            streams,
-            replicated,
-            usage,
-        })
-    }
-
-    /// Adds a session: requests find it from now on.
-    pub(crate) fn insert(&self, session: &Arc<Session>) {
-        session.store(&session.streams.general, None);
-        let mut by_id = self.by_id.write().unwrap_or_else(PoisonError::into_inner);
-        by_id.insert(session.id.clone(), session.clone());
-    }
-
-    /// Creates a session that another replica had. No request finds it before [`Self::insert`].
-    pub(crate) fn restore(&self, new: NewSession) -> Result<Arc<Session>, Rejection> {
-        let slot = self.slots.reserve(&new.principal, 1).map_err(no_slot)?;
-        Ok(Self::build(slot, new))
-    }
-
-    /// Returns the session of a client.
-    pub(crate) fn of_client(&self, client: u64) -> Option<Arc<Session>> {
-        let by_id = self.by_id.read().unwrap_or_else(PoisonError::into_inner);
-        by_id.values().find(|session| session.client.number == client).cloned()
-    }
-
-    /// Removes and returns the sessions that other replicas can own.
-    pub(crate) fn remove_lost(&self) -> Vec<Arc<Session>> {
-        let mut by_id = self.by_id.write().unwrap_or_else(PoisonError::into_inner);
-        let lost = by_id.extract_if(|_, session| session.is_lost());
-        lost.map(|(_, session)| session).collect()
-    }
-
-    /// Removes and returns the sessions without a request in flight. Streams for messages that belong
-    /// to no request end.
-    pub(crate) fn remove_inactive(&self) -> Vec<Arc<Session>> {
-        let mut by_id = self.by_id.write().unwrap_or_else(PoisonError::into_inner);
-        let inactive = by_id.extract_if(|_, session| {
-            // A reader of the stream counts as active until it ends.
-            session.streams.general.close();
-            !session.is_active()
-        });
-        inactive.map(|(_, session)| session).collect()
-    }
-
-    /// Ends the streams for messages that belong to no request, of sessions without a request in flight.
-    pub(crate) fn end_idle_streams(&self) {
-        let by_id = self.by_id.read().unwrap_or_else(PoisonError::into_inner);
-        let idle = by_id.values().filter(|session| !session.client.has_requests());
-        idle.for_each(|session| session.streams.general.close());
-    }
-
-    /// Returns the sessions that Redis must be told to keep.
-    pub(crate) fn to_keep(&self, interval: Duration) -> Vec<Arc<Session>> {
-        let by_id = self.by_id.read().unwrap_or_else(PoisonError::into_inner);
-        let due = by_id.values().filter(|session| {
-            session.replicated.as_ref().is_some_and(|replicated| replicated.needs_keeping(interval))
-        });
-        due.cloned().collect()
-    }
-
-    /// Returns the keys of the sessions; none without replicas.
-    pub(crate) fn keys(&self) -> HashSet<OwnedKey> {
-        let by_id = self.by_id.read().unwrap_or_else(PoisonError::into_inner);
-        let owned = by_id.values().filter_map(|session| session.ownership());
-        owned.map(|ownership| ownership.key.clone()).collect()
-    }
-
-    /// Returns the session with an id, if it belongs to this principal and endpoint.
-    pub(crate) fn find(
-        &self,
-        id: &str,
-        principal: &Principal,
-        endpoint: usize,
-    ) -> Option<Arc<Session>> {
-        let by_id = self.by_id.read().unwrap_or_else(PoisonError::into_inner);
-        let session = by_id.get(id)?;
-        let belongs = session.client.principal == *principal && session.client.endpoint == endpoint;
-        belongs.then(|| session.clone())
-    }
-
-    /// Removes a session.
-    pub(crate) fn remove(&self, id: &str) -> Option<Arc<Session>> {
-        self.by_id.write().unwrap_or_else(PoisonError::into_inner).remove(id)
-    }
-
-    /// Removes and returns the sessions without activity for `idle`.
-    pub(crate) fn remove_idle(&self, idle: Duration) -> Vec<Arc<Session>> {
-        let now = Instant::now();
-        let mut by_id = self.by_id.write().unwrap_or_else(PoisonError::into_inner);
-        let expired = by_id.extract_if(|_, session| {
-            session.idle_since().is_some_and(|since| now.duration_since(since) >= idle)
-        });
-        expired.map(|(_, session)| session).collect()
-    }
-}
-
-fn no_slot(exceeded: QuotaExceeded) -> Rejection {
-    unavailable(match exceeded {
-        QuotaExceeded::Own => {
-            "this client has its share of `serve.limits.sessions`; end a session with DELETE"
-        }
-        QuotaExceeded::Total => {
-            "the gateway has its maximum number of sessions (`serve.limits.sessions`); try again \
-             later"
-        }
-    })
-}
-
-fn unavailable(message: &str) -> Rejection {
-    Rejection::new(StatusCode::SERVICE_UNAVAILABLE, message).with_retry_after(RETRY_DELAY)
 }
