@@ -155,6 +155,13 @@ impl Conversation {
         &self.messages
     }
 
+    pub(crate) fn last_user_message(&self) -> Option<&Content> {
+        self.messages.iter().rev().find_map(|message| match message {
+            Message::User(content) => Some(content),
+            Message::Assistant(_) | Message::ToolResults(_) => None,
+        })
+    }
+
     /// Returns the conversation with other contents of its messages, for a request.
     pub(crate) fn with_messages(&self, messages: Vec<Message>) -> Self {
         Self {
@@ -215,7 +222,8 @@ impl Conversation {
         let has_summary_of_removed = !snapshot.omitted.fits(&snapshot.messages);
         let Self { generated_ids, token_correction, added_messages, .. } = *self;
         *self = Self::from_snapshot(snapshot);
-        (self.generated_ids, self.token_correction) = (generated_ids, token_correction);
+        self.generated_ids = generated_ids;
+        self.token_correction = token_correction;
         self.added_messages = added_messages;
         if has_summary_of_removed {
             self.omitted = OmittedHistory::default();

@@ -17,10 +17,10 @@ impl Run {
     pub(super) fn server_dropped_tools(&self, response: &Response) -> bool {
         let usage = response.usage.unwrap_or_default();
         let least = self.min_tool_tokens();
-        self.tool_call_mode == ToolCallMode::Native
-            && !self.is_last_request
+        self.tools.mode == ToolCallMode::Native
+            && !self.requests.is_last
             && self.config.capabilities.may_drop_tools
-            && !self.tools_were_read
+            && !self.tools.were_read
             && response.message.calls().next().is_none()
             && least > MIN_DETECTABLE_TOKENS
             && usage.prompt_tokens > 0
@@ -32,7 +32,7 @@ impl Run {
     /// Returns whether the server read so many tokens that the tools were among them.
     pub(super) fn counts_tools(&self, response: &Response) -> bool {
         let least = self.min_tool_tokens();
-        self.tool_call_mode == ToolCallMode::Native
+        self.tools.mode == ToolCallMode::Native
             && least > MIN_DETECTABLE_TOKENS
             && response.usage.is_some_and(|usage| all_read_tokens(usage) >= least)
     }

@@ -53,6 +53,8 @@ pub(super) struct IterationCalls {
     has_failed: bool,
     /// The warnings that the caller has not taken.
     warnings: Vec<CallWarning>,
+    /// The rejected calls that the caller has not taken.
+    rejections: Vec<RejectedToolCall>,
 }
 
 impl IterationCalls {
@@ -80,7 +82,8 @@ impl IterationCalls {
             is_refused_loop: false,
             result: None,
         });
-        (self.iteration, self.calls) = (iteration, calls.collect());
+        self.calls = calls.collect();
+        self.iteration = iteration;
         self.has_failed = false;
         let keys: Vec<_> = self.calls.iter().map(IterationCall::key).collect();
         let attempts = self.recovery.on_response(&keys, text);
@@ -144,6 +147,10 @@ impl IterationCalls {
 
     pub(super) fn take_warnings(&mut self) -> Vec<CallWarning> {
         std::mem::take(&mut self.warnings)
+    }
+
+    pub(super) fn take_rejections(&mut self) -> Vec<RejectedToolCall> {
+        std::mem::take(&mut self.rejections)
     }
 
     /// Records an error of the run itself.
@@ -239,18 +246,17 @@ impl IterationCalls {
         self.loop_detector.record(call.key(), CallResult { content: &content, was_run })
     }
 
-    /// Ends a call that the run rejects with this error, and returns what the result of the run says
-    /// about it.
+    /// Ends a call that the run rejects with this error.
     pub(super) fn reject(
         &mut self,
         index: usize,
         error: String,
         context: CallContext,
         backtracking: bool,
-    ) -> RejectedToolCall {
+    ) {
         self.finish(index, error.as_str().into(), CallStatus::Rejected, backtracking);
         let call = &self.calls[index];
-        RejectedToolCall {
+        self.rejections.push(RejectedToolCall {
             position: index,
             iteration: self.iteration,
             id: call.id.clone(),
@@ -259,7 +265,7 @@ impl IterationCalls {
             error,
             retry_attempt: call.retry_attempt,
             context,
-        }
+        });
     }
 
     /// Records the calls in a text that is sent back for a correction.
@@ -268,9 +274,9 @@ impl IterationCalls {
         iteration: u32,
         rejected: Vec<RejectedTextCall>,
         context: &CallContext,
-    ) -> Vec<RejectedToolCall> {
+    ) {
         if rejected.is_empty() {
-            return Vec::new();
+            return;
         }
         let arguments: Vec<String> =
             rejected.iter().map(|call| call.arguments.to_canonical_string()).collect();
@@ -295,7 +301,7 @@ impl IterationCalls {
             self.recovery.record_failure(error, *key, *attempt);
         }
         let calls = rejected.into_iter().zip(attempts).enumerate();
-        let calls = calls.map(|(position, (call, retry_attempt))| RejectedToolCall {
+        self.rejections.extend(calls.map(|(position, (call, retry_attempt))| RejectedToolCall {
             position,
             iteration,
             id: String::new(),
@@ -304,8 +310,7 @@ impl IterationCalls {
             error: call.problem,
             retry_attempt,
             context: context.clone(),
-        });
-        calls.collect()
+        }));
     }
 
     /// Ends the iteration and returns the results; a missing result becomes an error with the text

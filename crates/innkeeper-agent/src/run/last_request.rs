@@ -4,7 +4,7 @@
 //! remains the iteration limit, and nothing is corrected: the limit is exceeded by this one request.
 
 use super::response_parser::ParsedResponse;
-use super::{Effect, ErrorRecord, Run, RunOutcome};
+use super::{Effect, Run, RunOutcome};
 use crate::conversation::{AssistantMessage, PartContent};
 use crate::provider::LlmError;
 
@@ -16,7 +16,7 @@ pub(super) const LAST_REQUEST_INSTRUCTIONS: &str = "You have reached the limit o
 impl Run {
     /// Requests the last answer.
     pub(super) fn start_last_request(&mut self) -> Effect {
-        self.is_last_request = true;
+        self.requests.is_last = true;
         self.request_effect()
     }
 
@@ -27,7 +27,7 @@ impl Run {
         let message = AssistantMessage { parts };
         if !message.visible_text().trim().is_empty() {
             // All calls have results here, so that the message fits.
-            self.conversation.push_assistant(message).unwrap_or_default();
+            self.history.conversation.push_assistant(message).unwrap_or_default();
         }
         Effect::Finish(RunOutcome::IterationLimit)
     }
@@ -35,16 +35,10 @@ impl Run {
     /// Ends the run after a failed request. A last request that fails changes the outcome of the run
     /// as little as its answer does.
     pub(super) fn end_with_failure(&mut self, error: LlmError) -> Effect {
-        if !self.is_last_request {
+        if !self.requests.is_last {
             return Effect::Finish(RunOutcome::Failed(error));
         }
-        self.calls.record_run_error(ErrorRecord {
-            iteration: self.stats.iterations,
-            tool: None,
-            call_id: None,
-            error: format!("the model gave no last answer: {error}"),
-            recovery_action: None,
-        });
+        self.record_error(None, format!("the model gave no last answer: {error}"));
         Effect::Finish(RunOutcome::IterationLimit)
     }
 }

@@ -10,7 +10,7 @@ use innkeeper_toolcall::{Tools, quote_for_prompt};
 use serde::{Deserialize, Serialize};
 
 use crate::content::Content;
-use crate::conversation::{Conversation, Message};
+use crate::conversation::Conversation;
 use crate::provider::Request;
 use crate::run::RunConfig;
 use crate::run::request::build_text_request;
@@ -224,10 +224,7 @@ pub(super) fn plan_request(config: &RunConfig, conversation: &Conversation) -> R
 /// Returns the user message behind the plan. It repeats the user's question, because the last user
 /// message is in every request; with `plan`, it repeats the plan too.
 pub(super) fn start_message(conversation: &Conversation, plan: Option<&str>) -> Content {
-    let question = conversation.messages().iter().rev().find_map(|message| match message {
-        Message::User(content) => Some(content.clone()),
-        Message::Assistant(_) | Message::ToolResults(_) => None,
-    });
+    let question = conversation.last_user_message().cloned();
     let plan = plan.map(|plan| format!("Your plan:\n{plan}\n\n")).unwrap_or_default();
     question.unwrap_or_default().with_text(&format!("{plan}{START_MESSAGE}"))
 }

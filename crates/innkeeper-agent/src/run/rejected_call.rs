@@ -68,13 +68,13 @@ impl Run {
     /// Returns the calls that the run has rejected since the last call of this function, in the order
     /// in which the model made them.
     pub fn take_rejected_calls(&mut self) -> Vec<RejectedToolCall> {
-        std::mem::take(&mut self.untaken_rejections)
+        self.calls.take_rejections()
     }
 
     /// Whether the answer of the run is prose about calls, which an attempt before was rejected for:
     /// the rejected calls of the last iteration were none.
     pub(crate) fn answer_was_rejected(&self) -> bool {
-        self.answer_was_rejected
+        self.correction.answer_was_rejected
     }
 
     /// Returns whether a call that had an attempt number turned out to be no attempt: the model
@@ -88,12 +88,11 @@ impl Run {
         let constrained = self.correction.constrained;
         let context = CallContext {
             origin: if constrained { CallOrigin::Constrained } else { CallOrigin::Recovered },
-            failed_attempts: self.correction.attempts.len() as u32 + self.rejected_calls,
+            failed_attempts: self.correction.failed_attempts(),
             reasoning: parsed.message.reasoning(),
-            visible_results: self.visible_results.clone(),
+            visible_results: self.requests.visible_results.clone(),
         };
         let iteration = self.stats.iterations;
-        let rejected = self.calls.reject_text_calls(iteration, parsed.rejected, &context);
-        self.untaken_rejections.extend(rejected);
+        self.calls.reject_text_calls(iteration, parsed.rejected, &context);
     }
 }

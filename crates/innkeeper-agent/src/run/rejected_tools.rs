@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
-use super::{ErrorRecord, Run, RunConfig, ToolCallMode};
+use super::{Run, RunConfig, ToolCallMode};
 use crate::provider::{LlmError, ToolRejection};
 use crate::tools::OfferedTools;
 
@@ -61,18 +61,20 @@ pub(super) struct ToolOmissions {
     reported_surplus: HashSet<String>,
     /// What the caller has not taken.
     unreported: Vec<OmittedTools>,
+    /// What the model has not been told about servers that became unavailable.
+    pub(super) untold_losses: Vec<String>,
 }
 
 impl Run {
     /// Returns the tools that the caller has to tell the user about: those that the run has left out
     /// since the last call of this function.
     pub fn take_omitted_tools(&mut self) -> Vec<OmittedTools> {
-        std::mem::take(&mut self.omissions.unreported)
+        std::mem::take(&mut self.tools.omissions.unreported)
     }
 
     /// Offers these tools to the model, without those that the provider does not take.
     pub(super) fn offer_tools(&mut self, tools: OfferedTools) {
-        let tools = tools.without(|name| self.omissions.rejected.contains(name));
+        let tools = tools.without(|name| self.tools.omissions.rejected.contains(name));
         let tools = match self.tool_limit() {
             Some(limit) if tools.available.len() > limit => self.without_surplus(tools, limit),
             Some(_) | None => tools,
@@ -84,7 +86,7 @@ impl Run {
     /// that the error names or that are too many. Returns whether another request may succeed.
     pub(super) fn omit_rejected_tools(&mut self, error: &LlmError) -> bool {
         let Some(rejection) = error.tool_rejection() else { return false };
-        if self.omissions.rejections == MAX_REJECTIONS {
+        if self.tools.omissions.rejections == MAX_REJECTIONS {
             return false;
         }
         let available = &self.config.tools.available;
@@ -97,21 +99,21 @@ impl Run {
                 let names =
                     available.iter().map(|tool| &tool.name).filter(|name| names.contains(name));
                 let names: Vec<String> = names.cloned().collect();
-                let all = names.len() + self.omissions.rejected.len();
+                let all = names.len() + self.tools.omissions.rejected.len();
                 if names.is_empty() || all > MAX_REJECTED_TOOLS {
                     return false;
                 }
-                self.omissions.rejected.extend(names.iter().cloned());
+                self.tools.omissions.rejected.extend(names.iter().cloned());
                 self.report_omission(names, format!("the provider rejects it: {}", error.message));
             }
             ToolRejection::TooMany { max_tools } => {
                 if *max_tools >= available.len() {
                     return false;
                 }
-                self.omissions.learned_limit = Some(*max_tools);
+                self.tools.omissions.learned_limit = Some(*max_tools);
             }
         }
-        self.omissions.rejections += 1;
+        self.tools.omissions.rejections += 1;
         self.offer_tools(self.config.tools.clone());
         true
     }
@@ -123,9 +125,9 @@ impl Run {
 
     /// Returns the number of tools that a request may have.
     fn tool_limit(&self) -> Option<usize> {
-        let limits = [self.omissions.learned_limit, self.config.capabilities.max_tools];
+        let limits = [self.tools.omissions.learned_limit, self.config.capabilities.max_tools];
         let limit = limits.into_iter().flatten().min();
-        limit.filter(|_| self.tool_call_mode == ToolCallMode::Native)
+        limit.filter(|_| self.tools.mode == ToolCallMode::Native)
     }
 
     /// Leaves out the tools above the limit, which is the last resort: an agent offers a search
@@ -134,10 +136,10 @@ impl Run {
         let names = tools.available.iter().skip(limit).map(|tool| tool.name.clone());
         let surplus: Vec<String> = names.collect();
         let names: HashSet<String> = surplus.iter().cloned().collect();
-        if names != self.omissions.reported_surplus {
+        if names != self.tools.omissions.reported_surplus {
             let reason = format!("the provider takes at most {limit} tools");
             self.report_omission(surplus, reason);
-            self.omissions.reported_surplus.clone_from(&names);
+            self.tools.omissions.reported_surplus.clone_from(&names);
         }
         tools.without(|name| names.contains(name))
     }
@@ -148,14 +150,8 @@ impl Run {
             [tool] => Some(tool.clone()),
             _ => None,
         };
-        self.calls.record_run_error(ErrorRecord {
-            iteration: self.stats.iterations,
-            tool,
-            call_id: None,
-            error: omitted.to_string(),
-            recovery_action: None,
-        });
-        self.omissions.unreported.push(omitted);
+        self.record_error(tool, omitted.to_string());
+        self.tools.omissions.unreported.push(omitted);
     }
 }
 

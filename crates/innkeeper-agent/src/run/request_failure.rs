@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use innkeeper_toolcall::prompt::FailedAttempt;
 
-use super::compaction::stated_window;
+use super::history::stated_window;
 use super::rejected_call::RejectedTextCall;
 use super::response_parser::ParsedResponse;
 use super::{Effect, Run, RunConfig, ToolCallMode, correction};
@@ -33,7 +33,7 @@ impl Run {
         ) {
             self.stats.usage_is_complete = false;
         }
-        if self.compaction.is_pending() {
+        if self.history.is_pending() {
             let may_succeed_later = matches!(
                 error.kind,
                 LlmErrorKind::RetryLater { .. }
@@ -41,10 +41,9 @@ impl Run {
                     | LlmErrorKind::LocalRateLimit { .. }
             );
             if may_succeed_later {
-                self.compaction.cancel_summary();
+                self.history.cancel_summary();
             } else {
-                let omitted = self.compaction.on_summary_error(&self.conversation);
-                self.conversation.set_omitted_history(omitted);
+                self.history.on_summary_error();
                 return self.request_effect();
             }
         }
@@ -57,10 +56,10 @@ impl Run {
             return self.continue_without_plan(&error.to_string());
         }
         if error.kind == LlmErrorKind::ToolsUnsupported
-            && self.tool_call_mode == ToolCallMode::Native
+            && self.tools.mode == ToolCallMode::Native
             && self.config.allows_prompt_mode()
         {
-            self.tool_call_mode = ToolCallMode::Prompt;
+            self.tools.mode = ToolCallMode::Prompt;
             return Effect::Sleep(Duration::ZERO);
         }
         if self.omit_rejected_tools(&error) {
@@ -68,7 +67,7 @@ impl Run {
             return Effect::Sleep(Duration::ZERO);
         }
         if error.kind == LlmErrorKind::MalformedToolCall {
-            if self.is_last_request {
+            if self.requests.is_last {
                 return self.end_with_failure(error);
             }
             // The text that the server could not parse may contain the call.
@@ -93,18 +92,19 @@ impl Run {
         let waits = after.is_none_or(|after| after <= MAX_RETRY_AFTER);
         // Retries rarely help if the server is missing or does not respond.
         let max_retries = match matches!(error.kind, LlmErrorKind::RetryLater { .. }) {
-            true => self.retries_remaining,
+            true => self.requests.retries_remaining,
             false => MAX_CONNECTION_RETRIES
-                .saturating_sub(self.consecutive_failures)
-                .min(self.retries_remaining),
+                .saturating_sub(self.requests.consecutive_failures)
+                .min(self.requests.retries_remaining),
         };
         if !error.kind.is_retryable() || !waits || max_retries == 0 {
             return self.end_with_failure(error);
         }
-        let own_backoff = correction::backoff(INITIAL_BACKOFF, self.consecutive_failures, jitter)
-            .min(MAX_BACKOFF);
-        self.consecutive_failures += 1;
-        self.retries_remaining -= 1;
+        let own_backoff =
+            correction::backoff(INITIAL_BACKOFF, self.requests.consecutive_failures, jitter)
+                .min(MAX_BACKOFF);
+        self.requests.consecutive_failures += 1;
+        self.requests.retries_remaining -= 1;
         self.stats.request_retries += 1;
         Effect::Sleep(after.unwrap_or_default().max(own_backoff))
     }
@@ -117,6 +117,6 @@ impl Run {
             let max_tokens = window / 2;
             self.config = Arc::new(RunConfig { max_tokens, ..(*self.config).clone() });
         }
-        self.compaction.on_context_length(&self.config, &self.conversation, window)
+        self.history.on_context_length(&self.config, window)
     }
 }

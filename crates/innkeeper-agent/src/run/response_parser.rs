@@ -6,25 +6,23 @@
 //! call in the text is text: models repeat native calls in their text, and a call must not run
 //! twice.
 
+mod parsed_response;
 mod parsed_text;
+mod reasoning;
 
-use std::ops::Range;
+use innkeeper_toolcall::event::TextEnd;
+use innkeeper_toolcall::{Format, ParserOptions, ToolCallParser};
 
-use innkeeper_toolcall::event::{ParseEvent, TextEnd};
-use innkeeper_toolcall::prompt::FailedAttempt;
-use innkeeper_toolcall::{
-    Completeness, Format, ParserOptions, RawArguments, RejectedCall, ResolvedCall, ToolCallParser,
-    resolve_call,
-};
-
-use super::quotation::{CallPlace, MarkedParts};
-use super::rejected_call::RejectedTextCall;
+use super::RunConfig;
 use super::text_calls::{TextCallJudge, TextCallVerdict};
 use super::wrapped_call::is_wrapped_call;
-use super::{CallOrigin, RunConfig};
-use crate::conversation::{AssistantMessage, ContentPart, PartContent, ToolCall};
 use crate::provider::{FinishReason, Response, StreamChunk};
+use parsed_response::ResponseBuilder;
 use parsed_text::{CallPosition, ParsedText, SpanKind, TextSpan};
+use reasoning::calls_in_reasoning;
+
+pub(super) use parsed_response::{ParsedCall, ParsedResponse};
+pub(super) use reasoning::text_without_reasoning;
 
 /// An event of a response in progress, for the display.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,30 +40,6 @@ pub enum ResponseEvent<'t> {
 
 /// The receiver of events.
 pub type ResponseEventSink<'s> = dyn FnMut(ResponseEvent<'_>) + 's;
-
-/// The message, calls and problems of a response.
-#[derive(Debug, Default)]
-pub(super) struct ParsedResponse {
-    /// The message for the conversation; calls in the text are call parts.
-    pub(super) message: AssistantMessage,
-    /// The calls of the response in their order, resolved or rejected.
-    pub(super) calls: Vec<ParsedCall>,
-    /// Invalid calls in the text, if its calls count.
-    pub(super) problems: Vec<FailedAttempt>,
-    /// The same calls, as the result of the run names them.
-    pub(super) rejected: Vec<RejectedTextCall>,
-    /// What the text calls of the response are.
-    pub(super) verdict: TextCallVerdict,
-}
-
-/// A call of a response.
-#[derive(Debug)]
-pub(super) struct ParsedCall {
-    /// The resolved call, or the rejection.
-    pub(super) call: Result<ResolvedCall, RejectedCall>,
-    /// The origin of the call.
-    pub(super) origin: CallOrigin,
-}
 
 /// The parser of one response.
 #[derive(Debug)]
@@ -234,68 +208,6 @@ impl ResponseParser {
     }
 }
 
-/// Returns the calls at the end of the model's reasoning: some servers put a call there if the model
-/// does not end its reasoning before the call. Only calls in special tokens count, because a model
-/// also thinks about calls that it doesn't make.
-fn calls_in_reasoning(response: &Response, config: &RunConfig) -> Vec<ResolvedCall> {
-    let reasoning = response.message.reasoning();
-    if reasoning.is_empty() || config.tools.known.is_empty() {
-        return Vec::new();
-    }
-    let prompt = Some("<think>".to_owned());
-    let options = ParserOptions {
-        format: config.settings.tool_use.format,
-        prompt,
-        ..ParserOptions::default()
-    };
-    let mut parser = ToolCallParser::new(config.tools.known.clone(), &options);
-    let mut found = Vec::new();
-    let mut length = 0;
-    let mut add = |event: ParseEvent<'_>| {
-        let start = length;
-        length += event.text().len();
-        if let ParseEvent::Call { call, .. } = event {
-            found.push((start..length, call.clone()));
-        }
-    };
-    parser.push(&reasoning, &mut add);
-    parser.finish(TextEnd::Stop, &mut add);
-    let ranges: Vec<_> = found.iter().map(|found| found.0.clone()).collect();
-    let parts = MarkedParts::new(&reasoning, &ranges, &[]);
-    let mut is_certain = false;
-    found.retain(|(range, _)| {
-        // The further calls of a list have no text.
-        if !range.is_empty() {
-            let text = &reasoning[range.clone()];
-            is_certain = SPECIAL_TOKENS.iter().any(|token| text.starts_with(token))
-                && parts.place(range) == CallPlace::TopLevel;
-        }
-        is_certain
-    });
-    found.into_iter().map(|found| found.1).collect()
-}
-
-/// The starts of tokens that models have for calls only.
-const SPECIAL_TOKENS: [&str; 4] = ["<|", "<｜", "[TOOL_CALLS]", "]<]"];
-
-/// Returns the text of a response without the reasoning that a model wrote into its text.
-pub(super) fn text_without_reasoning(response: &Response) -> String {
-    let no_tools = std::sync::Arc::new(innkeeper_toolcall::Tools::default());
-    let mut parser = ToolCallParser::new(no_tools, &ParserOptions::default());
-    let mut text = String::new();
-    let mut has_reasoning = false;
-    let mut add = |event: ParseEvent<'_>| match event {
-        ParseEvent::Reasoning(_) => has_reasoning = true,
-        ParseEvent::Markup(_) | ParseEvent::Arguments { .. } => {}
-        event => text.push_str(event.text()),
-    };
-    let visible_text = response.message.visible_text();
-    parser.push(&visible_text, &mut add);
-    parser.finish(TextEnd::Stop, &mut add);
-    // Other markup is part of a text without reasoning.
-    if has_reasoning { text } else { visible_text }
-}
-
 fn display_text(text: &str, sink: &mut ResponseEventSink<'_>) {
     if !text.is_empty() {
         sink(ResponseEvent::Text(text));
@@ -315,183 +227,5 @@ fn is_truncated(reason: &FinishReason) -> bool {
         | FinishReason::MalformedToolCall
         | FinishReason::Other(_) => true,
         FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Paused => false,
-    }
-}
-
-/// Assembles the message and the calls from the parts of a response and its parsed text.
-struct ResponseBuilder<'c> {
-    config: &'c RunConfig,
-    constrained: bool,
-    native_calls: usize,
-    truncated: bool,
-    response: ParsedResponse,
-}
-
-impl ResponseBuilder<'_> {
-    fn build(mut self, mut parsed: ParsedText, response: &Response) -> ParsedResponse {
-        let mut end = 0;
-        for part in &response.message.parts {
-            match &part.content {
-                PartContent::ToolCall(call) => self.add_native_call(part, call),
-                PartContent::Text(text) => {
-                    let start = end;
-                    end += text.len();
-                    self.add_text_part(part, start..end, &parsed);
-                }
-                PartContent::Reasoning(_) | PartContent::Other => {
-                    self.response.message.parts.push(part.clone());
-                }
-            }
-        }
-        if !self.calls_are_text() {
-            let reasoning_calls = std::mem::take(&mut parsed.reasoning_calls);
-            for call in &reasoning_calls {
-                self.response.message.parts.push(call_part(call));
-                self.add_text_call(call);
-            }
-        }
-        let is_accepted = self.response.verdict == TextCallVerdict::Accepted;
-        if self.native_calls == 0 {
-            let rejected = parsed.spans.into_iter().filter_map(|span| match span.kind {
-                SpanKind::Problem(rejected) if is_accepted => Some(rejected),
-                // No prose looks like the end of a call that there is.
-                SpanKind::EarlyEnd(rejected) => Some(rejected),
-                _ => None,
-            });
-            self.response.rejected = rejected.collect();
-        }
-        if is_accepted {
-            let problems = self.response.rejected.iter();
-            self.response.problems =
-                problems.map(|rejected| FailedAttempt::new(&*rejected.problem)).collect();
-        }
-        self.response
-    }
-
-    fn calls_are_text(&self) -> bool {
-        self.native_calls > 0 || self.response.verdict.is_text()
-    }
-
-    fn add_native_call(&mut self, part: &ContentPart, call: &ToolCall) {
-        // A truncated response ends within its last call.
-        let last = self.response.calls.len() + 1 == self.native_calls;
-        let is_cut = call.is_cut || self.truncated && last;
-        let completeness = if is_cut { Completeness::Truncated } else { Completeness::Complete };
-        let arguments = RawArguments::Text(&call.arguments);
-        let call = resolve_call(&self.config.tools.known, &call.name, arguments, completeness);
-        let origin = match &call {
-            Ok(call) if !call.repairs.is_empty() => CallOrigin::Repaired,
-            Ok(_) | Err(_) => CallOrigin::Native,
-        };
-        self.response.calls.push(ParsedCall { call, origin });
-        self.response.message.parts.push(part.clone());
-    }
-
-    /// Adds a text part, which has this range of the text. The original part remains if the part
-    /// is only text, or if its provider's block must return unchanged.
-    fn add_text_part(&mut self, part: &ContentPart, range: Range<usize>, parsed: &ParsedText) {
-        let mut parts = PartMerger::default();
-        let mut only_text = true;
-        let mut has_call = false;
-        for span in parsed.spans.iter().filter(|span| is_in(&span.range, &range)) {
-            let clip = span.range.start.max(range.start)..span.range.end.min(range.end);
-            let text = &parsed.text[clip];
-            match &span.kind {
-                SpanKind::Text | SpanKind::Problem(_) | SpanKind::EarlyEnd(_) => {
-                    parts.push(PartContent::Text, text);
-                }
-                SpanKind::Call { position, .. }
-                    if *position != CallPosition::OwnLine || self.calls_are_text() =>
-                {
-                    parts.push(PartContent::Text, text);
-                }
-                // The call belongs to the part in which the call starts.
-                SpanKind::Call { call, .. } => {
-                    has_call = true;
-                    if span.range.start >= range.start {
-                        parts.0.push(call_part(call));
-                        self.add_text_call(call);
-                    }
-                }
-                SpanKind::Reasoning => {
-                    parts.push(PartContent::Reasoning, text);
-                    only_text = false;
-                }
-                SpanKind::Markup => only_text = false,
-                SpanKind::CallStart(_) => {}
-            }
-        }
-        if !has_call && (only_text || part.provider_block.is_some() || parts.0.is_empty()) {
-            self.response.message.parts.push(part.clone());
-        } else {
-            self.response.message.parts.extend(parts.0);
-        }
-    }
-
-    fn add_text_call(&mut self, call: &ResolvedCall) {
-        let origin = match (self.constrained, call.repairs.is_empty()) {
-            (true, _) => CallOrigin::Constrained,
-            (false, true) => CallOrigin::Recovered,
-            (false, false) => CallOrigin::Repaired,
-        };
-        self.response.calls.push(ParsedCall { call: Ok(call.clone()), origin });
-    }
-}
-
-fn call_part(call: &ResolvedCall) -> ContentPart {
-    let name = call.name.clone();
-    let arguments = call.arguments.to_string();
-    ContentPart::new(PartContent::ToolCall(ToolCall {
-        id: String::new(),
-        name,
-        arguments,
-        is_cut: false,
-    }))
-}
-
-/// Returns whether a span overlaps a part. An empty span, such as a further call of a list,
-/// belongs to the part of the text before the span.
-fn is_in(span: &Range<usize>, part: &Range<usize>) -> bool {
-    if part.is_empty() {
-        return false;
-    }
-    if span.is_empty() {
-        let before = span.start.saturating_sub(1);
-        return part.contains(&before);
-    }
-    span.start < part.end && span.end > part.start
-}
-
-/// Merges consecutive text of one kind into one part.
-#[derive(Default)]
-struct PartMerger(Vec<ContentPart>);
-
-impl PartMerger {
-    fn push(&mut self, kind: fn(String) -> PartContent, chunk: &str) {
-        if chunk.is_empty() {
-            return;
-        }
-        match (self.0.last_mut().map(|part| &mut part.content), kind(String::new())) {
-            (Some(PartContent::Text(text)), PartContent::Text(_))
-            | (Some(PartContent::Reasoning(text)), PartContent::Reasoning(_)) => {
-                text.push_str(chunk);
-            }
-            _ => self.0.push(ContentPart::new(kind(chunk.to_owned()))),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_span_is_in_the_parts_that_have_bytes_of_it_and_an_empty_span_in_the_part_before_it() {
-        let is_in = |span: Range<usize>| is_in(&span, &(3..6));
-        assert!(is_in(2..4) && is_in(3..6) && is_in(5..9) && is_in(0..9));
-        assert!(!is_in(0..3) && !is_in(6..9));
-        assert!(is_in(4..4) && is_in(6..6));
-        assert!(!is_in(3..3) && !is_in(7..7) && !is_in(0..0));
-        assert!(!super::is_in(&(0..9), &(4..4)));
     }
 }

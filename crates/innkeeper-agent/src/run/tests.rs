@@ -1,13 +1,15 @@
 //! A run owns its conversation and returns it in a valid state.
 
+use std::time::Duration;
+
 use innkeeper_toolcall::prompt::Template;
 use innkeeper_toolcall::{Tool, Tools};
 use serde_json::json;
 
 use super::*;
 use crate::content::{ContentBlock, ContentSupport, MediaContent};
-use crate::conversation::HistoryBudget;
-use crate::provider::{Capabilities, LlmError, LlmErrorKind, Usage};
+use crate::conversation::{HistoryBudget, Message};
+use crate::provider::{Capabilities, FinishReason, LlmError, LlmErrorKind, Response, Usage};
 use crate::settings::AgentSettings;
 use crate::tools::UnavailableTool;
 

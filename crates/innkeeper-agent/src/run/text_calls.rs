@@ -19,7 +19,7 @@ use innkeeper_toolcall::{CallSearch, ResolvedCall, parse_strict, resolve, sugges
 
 use super::rejected_call::RejectedTextCall;
 use super::response_parser::ParsedResponse;
-use super::{CallWarning, Effect, ErrorRecord, Run, RunConfig, ToolCallMode};
+use super::{CallWarning, Effect, Run, RunConfig, ToolCallMode};
 use crate::content::Content;
 use crate::conversation::{Message, ToolResult};
 use crate::provider::Response;
@@ -234,12 +234,12 @@ impl Run {
         let correction = &self.correction;
         TextCallJudge {
             config: &self.config,
-            messages: self.conversation.messages(),
-            mode: self.tool_call_mode,
-            can_ask: !self.is_last_request
-                && self.retries_remaining > 0
+            messages: self.history.conversation.messages(),
+            mode: self.tools.mode,
+            can_ask: !self.requests.is_last
+                && self.requests.retries_remaining > 0
                 && correction.can_ask_about_text(&self.config),
-            last_attempt: self.attempt_texts.last().map(String::as_str),
+            last_attempt: correction.last_text(),
         }
     }
 
@@ -250,7 +250,7 @@ impl Run {
         response: &Response,
         jitter: f64,
     ) -> Option<Effect> {
-        let problem = parsed.verdict.question(self.tool_call_mode)?;
+        let problem = parsed.verdict.question(self.tools.mode)?;
         if let TextCallVerdict::Foreign(foreign) = &parsed.verdict {
             let notice = foreign.notice();
             self.calls.add_warning(CallWarning {
@@ -258,13 +258,7 @@ impl Run {
                 tool: foreign.tool.clone(),
                 text: notice.clone(),
             });
-            self.calls.record_run_error(ErrorRecord {
-                iteration: self.stats.iterations,
-                tool: Some(foreign.tool.clone()),
-                call_id: None,
-                error: notice,
-                recovery_action: None,
-            });
+            self.record_error(Some(foreign.tool.clone()), notice);
         }
         self.correction.asked_about_text = true;
         self.reject_text_calls(std::mem::take(parsed));

@@ -196,7 +196,7 @@ fn a_count_of_the_provider_that_exceeds_the_estimate_shortens_the_history_earlie
     let files_until_summary = |ratio: u64| {
         let mut run = started(config_with_budget(4000));
         for file in 0..100 {
-            let prompt_tokens = run.compaction.request_tokens as u64 * ratio;
+            let prompt_tokens = run.history.request_tokens as u64 * ratio;
             let usage = Some(Usage { prompt_tokens, ..Usage::default() });
             let effect = read_with_usage(&mut run, &format!("file{file}"), usage);
             if matches!(effect, Effect::Summarize { .. }) {
