@@ -38,28 +38,91 @@ pub(super) struct ResponseQueue(Mutex<QueueState>);
 
 #[derive(Debug, Default)]
 struct QueueState {
-    segments: VecDeque<(u64, TextSegment)>,
-    segment_bytes: usize,
-    executions: VecDeque<(u64, ToolExecution)>,
-    execution_bytes: usize,
+    segments: Lane<TextSegment>,
+    executions: Lane<ToolExecution>,
     /// The number of the last queued item; the numbers order both kinds.
     last_stamp: u64,
-    /// Set after the last text segment.
-    text_end: Option<StreamEnd>,
-    /// Set after the last execution.
-    executions_ended: bool,
-    segments_dropped: bool,
-    executions_dropped: bool,
     /// Whether the application last waited for something other than text.
     waits_for_executions: bool,
-    /// The result lines of the message, by the index of their call.
-    result_lines: BTreeMap<usize, String>,
-    result_line_bytes: usize,
+    results: ResultLines,
     skipped_calls: usize,
-    segment_waker: Option<Waker>,
-    execution_waker: Option<Waker>,
     end_waker: Option<Waker>,
     capacity_waker: Option<Waker>,
+}
+
+/// The queued items of one kind.
+#[derive(Debug)]
+struct Lane<T> {
+    items: VecDeque<QueuedItem<T>>,
+    bytes: usize,
+    /// Set after the last item.
+    end: Option<StreamEnd>,
+    /// Whether the application wants no items of this kind.
+    is_dropped: bool,
+    waker: Option<Waker>,
+}
+
+#[derive(Debug)]
+struct QueuedItem<T> {
+    stamp: u64,
+    bytes: usize,
+    item: T,
+}
+
+impl<T> Default for Lane<T> {
+    fn default() -> Self {
+        Self { items: VecDeque::new(), bytes: 0, end: None, is_dropped: false, waker: None }
+    }
+}
+
+impl<T> Lane<T> {
+    fn push(&mut self, queued: QueuedItem<T>) {
+        self.bytes += queued.bytes;
+        self.items.push_back(queued);
+        wake(&mut self.waker);
+    }
+
+    fn pop(&mut self) -> Option<T> {
+        let queued = self.items.pop_front()?;
+        self.bytes -= queued.bytes;
+        Some(queued.item)
+    }
+
+    fn finish(&mut self, end: StreamEnd) {
+        self.end.get_or_insert(end);
+        wake(&mut self.waker);
+    }
+
+    /// Refuses items from now on, and returns those that are queued.
+    fn close(&mut self) -> VecDeque<QueuedItem<T>> {
+        self.is_dropped = true;
+        self.bytes = 0;
+        std::mem::take(&mut self.items)
+    }
+
+    fn first_stamp(&self) -> Option<u64> {
+        self.items.front().map(|queued| queued.stamp)
+    }
+}
+
+/// The result lines of the message, by the index of their call.
+#[derive(Debug, Default)]
+struct ResultLines {
+    lines: BTreeMap<usize, String>,
+    bytes: usize,
+}
+
+impl ResultLines {
+    /// Returns the number of bytes that the message can still hold.
+    fn remaining_bytes(&self) -> usize {
+        tool_results::MAX_MESSAGE_BYTES.saturating_sub(self.bytes)
+    }
+
+    fn add(&mut self, call_index: usize, line: tool_results::ResultLine) {
+        let line = line.into_string_within(self.remaining_bytes());
+        self.bytes += line.len();
+        self.lines.insert(call_index, line);
+    }
 }
 
 impl QueueState {
@@ -68,39 +131,30 @@ impl QueueState {
         self.last_stamp
     }
 
-    /// Returns the number of bytes that the message can still hold.
-    fn remaining_message_bytes(&self) -> usize {
-        tool_results::MAX_MESSAGE_BYTES.saturating_sub(self.result_line_bytes)
-    }
-
     fn set_waits_for_executions(&mut self, tools: bool) {
         self.waits_for_executions = tools;
         wake(&mut self.capacity_waker);
     }
 
     fn poll_segment(&mut self, context: &Context<'_>) -> Poll<Option<TextSegment>> {
-        if let Some((_, token)) = self.segments.pop_front() {
-            self.segment_bytes -= token.memory_bytes();
-            self.set_waits_for_executions(false);
-            return Poll::Ready(Some(token));
-        }
-        if self.text_end.is_some() {
+        let segment = self.segments.pop();
+        if segment.is_none() && self.segments.end.is_some() {
             return Poll::Ready(None);
         }
         self.set_waits_for_executions(false);
-        register_waker(&mut self.segment_waker, context)
+        match segment {
+            Some(segment) => Poll::Ready(Some(segment)),
+            None => register_waker(&mut self.segments.waker, context),
+        }
     }
 
     fn poll_execution(&mut self, context: &Context<'_>) -> Poll<Option<ToolExecution>> {
-        if let Some((_, execution)) = self.executions.pop_front() {
-            self.execution_bytes -= execution.memory_bytes();
-            return Poll::Ready(Some(execution));
-        }
-        if self.executions_ended {
-            return Poll::Ready(None);
+        let execution = self.executions.pop();
+        if execution.is_some() || self.executions.end.is_some() {
+            return Poll::Ready(execution);
         }
         self.set_waits_for_executions(true);
-        register_waker(&mut self.execution_waker, context)
+        register_waker(&mut self.executions.waker, context)
     }
 }
 
@@ -123,11 +177,11 @@ impl ResponseQueue {
     /// Ready when the task may read more text; an error if the task must stop for good.
     pub(super) fn poll_capacity(&self, context: &Context<'_>) -> Poll<Result<(), StreamEnd>> {
         let mut state = self.state();
-        if state.segments_dropped || state.segment_bytes < TEXT_BUFFER_BYTES {
+        if state.segments.is_dropped || state.segments.bytes < TEXT_BUFFER_BYTES {
             Poll::Ready(Ok(()))
         } else if !state.waits_for_executions {
             register_waker(&mut state.capacity_waker, context)
-        } else if state.segment_bytes < MAX_UNREAD_BYTES {
+        } else if state.segments.bytes < MAX_UNREAD_BYTES {
             Poll::Ready(Ok(()))
         } else {
             Poll::Ready(Err(StreamEnd::BufferFull))
@@ -136,35 +190,29 @@ impl ResponseQueue {
 
     pub(super) fn push_segment(&self, token: TextSegment) {
         let mut state = self.state();
-        if state.segments_dropped {
-            return;
+        if !state.segments.is_dropped {
+            let stamp = state.next_stamp();
+            let bytes = token.memory_bytes();
+            state.segments.push(QueuedItem { stamp, bytes, item: token });
         }
-        state.segment_bytes += token.memory_bytes();
-        let stamp = state.next_stamp();
-        state.segments.push_back((stamp, token));
-        wake(&mut state.segment_waker);
     }
 
     pub(super) fn push_execution(&self, execution: ToolExecution) {
-        let capacity = self.state().remaining_message_bytes();
+        let capacity = self.state().results.remaining_bytes();
         // Formatting a long result takes time, so the lock is released here.
         let line = tool_results::ResultLine::new(&execution, capacity);
         let mut state = self.state();
-        let line = line.into_string_within(state.remaining_message_bytes());
-        state.result_line_bytes += line.len();
-        state.result_lines.insert(execution.index, line);
-        if state.executions_dropped {
-            return;
+        state.results.add(execution.index, line);
+        if !state.executions.is_dropped {
+            let stamp = state.next_stamp();
+            let bytes = execution.memory_bytes();
+            state.executions.push(QueuedItem { stamp, bytes, item: execution });
         }
-        state.execution_bytes += execution.memory_bytes();
-        let stamp = state.next_stamp();
-        state.executions.push_back((stamp, execution));
-        wake(&mut state.execution_waker);
     }
 
     /// Returns the number of bytes of unread executions.
     pub(super) fn unread_execution_bytes(&self) -> usize {
-        self.state().execution_bytes
+        self.state().executions.bytes
     }
 
     /// Counts a call that was not run after too many iterations.
@@ -178,21 +226,18 @@ impl ResponseQueue {
 
     /// Marks the end of the text segments.
     pub(super) fn finish_text(&self, how: StreamEnd) {
-        let mut state = self.state();
-        state.text_end.get_or_insert(how);
-        wake(&mut state.segment_waker);
+        self.state().segments.finish(how);
     }
 
     /// Marks the end of the executions.
     pub(super) fn finish_executions(&self) {
         let mut state = self.state();
-        state.executions_ended = true;
-        wake(&mut state.execution_waker);
+        state.executions.finish(StreamEnd::Complete);
         wake(&mut state.end_waker);
     }
 
     pub(super) fn stream_end(&self) -> Option<StreamEnd> {
-        self.state().text_end
+        self.state().segments.end
     }
 
     pub(super) fn poll_segment(&self, context: &Context<'_>) -> Poll<Option<TextSegment>> {
@@ -209,8 +254,8 @@ impl ResponseQueue {
         context: &Context<'_>,
     ) -> Poll<Option<Result<TextSegment, ToolExecution>>> {
         let mut state = self.state();
-        let tool_first = match (state.segments.front(), state.executions.front()) {
-            (Some((token, _)), Some((tool, _))) => tool < token,
+        let tool_first = match (state.segments.first_stamp(), state.executions.first_stamp()) {
+            (Some(token), Some(tool)) => tool < token,
             (Some(_), None) => false,
             (None, Some(_)) => true,
             (None, None) => {
@@ -230,7 +275,7 @@ impl ResponseQueue {
     /// Ready when every call has a result, taken or not.
     pub(super) fn poll_finished(&self, context: &Context<'_>) -> Poll<()> {
         let mut state = self.state();
-        if state.executions_ended {
+        if state.executions.end.is_some() {
             return Poll::Ready(());
         }
         state.set_waits_for_executions(true);
@@ -239,16 +284,13 @@ impl ResponseQueue {
 
     /// Returns the results so far as a message; `None` without results.
     pub(super) fn results_message(&self) -> Option<String> {
-        let state = self.state();
-        tool_results::results_message(state.result_lines.values())
+        tool_results::results_message(self.state().results.lines.values())
     }
 
     /// Discards text segments from now on.
     pub(super) fn drop_segments(&self) {
         let mut state = self.state();
-        state.segments_dropped = true;
-        state.segment_bytes = 0;
-        let segments = std::mem::take(&mut state.segments);
+        let segments = state.segments.close();
         wake(&mut state.capacity_waker);
         drop(state);
         drop(segments);
@@ -256,11 +298,8 @@ impl ResponseQueue {
 
     /// Discards executions from now on.
     pub(super) fn drop_executions(&self) {
-        let mut state = self.state();
-        state.executions_dropped = true;
-        state.execution_bytes = 0;
-        let executions = std::mem::take(&mut state.executions);
-        drop(state);
+        // Outside of the lock, because the executions may be large.
+        let executions = self.state().executions.close();
         drop(executions);
     }
 }
