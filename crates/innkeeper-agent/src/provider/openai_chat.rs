@@ -1,11 +1,13 @@
 //! The codec of the Chat Completions API, for OpenAI and compatible servers.
 //!
 //! The decoder is lenient and treats streamed and unstreamed messages alike: `response.rs` decodes
-//! a choice, `tool_call_accumulator.rs` assembles its tool calls, `call_name.rs` their names, `reasoning_details.rs` collects
+//! a choice, `message_content.rs`, `reasoning.rs` and `tool_call_accumulator.rs` collect its parts, `call_name.rs` the names of calls, `reasoning_details.rs`
 //! reasoning that goes back verbatim. The parts of a response have a fixed order: reasoning, text,
 //! tool calls.
 
 mod call_name;
+mod message_content;
+mod reasoning;
 mod reasoning_details;
 mod request;
 mod response;

@@ -2,18 +2,16 @@
 
 use std::sync::Arc;
 
-use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::reasoning_details::ReasoningDetails;
+use super::message_content::MessageContent;
+use super::reasoning::Reasoning;
 use super::tool_call_accumulator::ToolCallAccumulator;
-use crate::conversation::{AssistantMessage, ContentPart, PartContent, ProviderBlock};
-use crate::provider::codec::{
-    ApiError, MAX_CONTENT_PARTS, ObjectView, decode_string, texts_of_field,
-};
-use crate::provider::openai::{ObjectBuilder, decode_error_object, to_raw};
+use crate::conversation::AssistantMessage;
+use crate::provider::codec::{ApiError, ObjectView, decode_string};
+use crate::provider::openai::decode_error_object;
 use crate::provider::tool_encoding::EncodedTools;
-use crate::provider::{Cost, FinishReason, ProviderApi, Response, StreamChunk, Usage};
+use crate::provider::{Cost, FinishReason, Response, StreamChunk, Usage};
 
 /// Decodes an unstreamed response.
 pub(super) fn decode_body(
@@ -39,29 +37,13 @@ pub(super) struct ResponseAccumulator {
     /// The requested model.
     request_model: String,
     response_model: Option<String>,
-    reasoning: String,
-    /// The field in which the first reasoning came.
-    reasoning_field: Option<ReasoningField>,
-    reasoning_details: ReasoningDetails,
-    text: String,
-    refused: bool,
-    other_parts: Vec<Box<RawValue>>,
+    reasoning: Reasoning,
+    content: MessageContent,
     calls: ToolCallAccumulator,
-    /// Whether the call came as `function_call`, as before `tool_calls` existed.
-    has_legacy_call: bool,
     finish_reason: Option<String>,
     usage: Option<Usage>,
     /// Whether a message or a delta came.
     has_message: bool,
-}
-
-/// The field in which a server sends reasoning.
-#[derive(Clone, Copy)]
-enum ReasoningField {
-    ReasoningContent,
-    Reasoning,
-    /// Parts of the content, as Mistral sends them.
-    ThinkingParts,
 }
 
 impl ResponseAccumulator {
@@ -69,14 +51,9 @@ impl ResponseAccumulator {
         Self {
             request_model,
             response_model: None,
-            reasoning: String::new(),
-            reasoning_field: None,
-            reasoning_details: ReasoningDetails::default(),
-            text: String::new(),
-            refused: false,
-            other_parts: Vec::new(),
+            reasoning: Reasoning::default(),
+            content: MessageContent::default(),
             calls: ToolCallAccumulator::new(tools),
-            has_legacy_call: false,
             finish_reason: None,
             usage: None,
             has_message: false,
@@ -140,18 +117,10 @@ impl ResponseAccumulator {
         is_complete: bool,
         chunks: &mut Vec<StreamChunk>,
     ) -> Result<(), ApiError> {
-        // Some servers send the same reasoning in both fields.
-        if let Some(reasoning) = message.non_empty_text("reasoning_content") {
-            self.append_reasoning(ReasoningField::ReasoningContent, &reasoning, chunks);
-        } else if let Some(reasoning) = message.non_empty_text("reasoning") {
-            self.append_reasoning(ReasoningField::Reasoning, &reasoning, chunks);
-        }
-        for detail in message.bounded_list("reasoning_details")? {
-            self.reasoning_details.feed(detail)?;
-        }
+        self.reasoning.feed_message(message, chunks)?;
         if let Some(content) = message.get("content") {
             match decode_string(content) {
-                Some(content) => self.append_text(content, chunks),
+                Some(content) => self.content.append_text(content, chunks),
                 None => {
                     for part in message.bounded_list("content")? {
                         self.feed_part(part, chunks)?;
@@ -160,17 +129,9 @@ impl ResponseAccumulator {
             }
         }
         if let Some(refusal) = message.non_empty_text("refusal") {
-            self.refused = true;
-            self.append_text(refusal, chunks);
+            self.content.append_refusal(refusal, chunks);
         }
-        let entries = message.bounded_list("tool_calls")?;
-        let mut entries: Vec<_> = entries.into_iter().filter_map(ObjectView::from_raw).collect();
-        // Some servers send the call in both members.
-        if entries.is_empty() && (self.has_legacy_call || self.calls.is_empty()) {
-            entries.extend(message.object("function_call"));
-            self.has_legacy_call = !entries.is_empty() || self.has_legacy_call;
-        }
-        self.calls.feed(&entries, is_complete, chunks)
+        self.calls.feed_message(message, is_complete, chunks)
     }
 
     /// Feeds one item of a content list.
@@ -181,47 +142,16 @@ impl ResponseAccumulator {
     ) -> Result<(), ApiError> {
         let fields = ObjectView::from_raw(part).unwrap_or_default();
         match fields.text("type").as_deref() {
-            Some("text") => self.append_text(fields.text("text").unwrap_or_default(), chunks),
+            Some("text") => {
+                self.content.append_text(fields.text("text").unwrap_or_default(), chunks);
+            }
             Some("refusal") => {
-                self.refused = true;
-                self.append_text(fields.text("refusal").unwrap_or_default(), chunks);
+                self.content.append_refusal(fields.text("refusal").unwrap_or_default(), chunks);
             }
-            Some("thinking") => {
-                let thinking = fields.text("thinking");
-                let thinking = match thinking {
-                    Some(thinking) => thinking,
-                    None => texts_of_field(&fields.bounded_list("thinking")?, "text").concat(),
-                };
-                self.append_reasoning(ReasoningField::ThinkingParts, &thinking, chunks);
-            }
-            Some(_) | None => {
-                if self.other_parts.len() == MAX_CONTENT_PARTS {
-                    return Err(ApiError::too_many("parts"));
-                }
-                self.other_parts.push(part.to_owned());
-            }
+            Some("thinking") => self.reasoning.feed_thinking(&fields, chunks)?,
+            Some(_) | None => self.content.add_other(part)?,
         }
         Ok(())
-    }
-
-    fn append_text(&mut self, text: String, chunks: &mut Vec<StreamChunk>) {
-        if !text.is_empty() {
-            self.text.push_str(&text);
-            chunks.push(StreamChunk::Text(text));
-        }
-    }
-
-    fn append_reasoning(
-        &mut self,
-        field: ReasoningField,
-        text: &str,
-        chunks: &mut Vec<StreamChunk>,
-    ) {
-        if !text.is_empty() {
-            self.reasoning_field.get_or_insert(field);
-            self.reasoning.push_str(text);
-            chunks.push(StreamChunk::Reasoning(text.to_owned()));
-        }
     }
 
     /// Ends the tool calls at the end of the message.
@@ -238,20 +168,20 @@ impl ResponseAccumulator {
 
     /// Adds the partial output to an error.
     pub(super) fn with_partial_output(&self, mut error: ApiError) -> ApiError {
-        if error.partial_output.is_none() && !self.text.is_empty() {
-            error.partial_output = Some(self.text.clone());
+        if error.partial_output.is_none() && !self.content.text.is_empty() {
+            error.partial_output = Some(self.content.text.clone());
         }
         error
     }
 
     pub(super) fn into_incomplete_stream(self) -> ApiError {
-        ApiError::incomplete_stream(self.text)
+        ApiError::incomplete_stream(self.content.text)
     }
 
     fn resolve_finish_reason(&self) -> FinishReason {
         let stop = if !self.calls.is_empty() {
             FinishReason::ToolCalls
-        } else if self.refused {
+        } else if self.content.is_refusal {
             FinishReason::Refusal
         } else {
             FinishReason::Stop
@@ -260,7 +190,9 @@ impl ResponseAccumulator {
         // Servers of other APIs pass their own words on.
         match reason.to_ascii_lowercase().as_str() {
             "stop" | "eos" | "eos_token" | "stop_sequence" | "end_turn" | "complete" => stop,
-            "tool_calls" | "tool_call" | "function_call" | "tool_use" if !self.refused => {
+            "tool_calls" | "tool_call" | "function_call" | "tool_use"
+                if !self.content.is_refusal =>
+            {
                 FinishReason::ToolCalls
             }
             "tool_calls" | "tool_call" | "function_call" | "tool_use" => stop,
@@ -273,35 +205,9 @@ impl ResponseAccumulator {
 
     pub(super) fn into_response(self) -> Response {
         let finish_reason = self.resolve_finish_reason();
-        let native = |json| ProviderBlock {
-            api: ProviderApi::OpenAiChat,
-            model: self.request_model.clone(),
-            json,
-        };
         let mut parts = Vec::new();
-        let raw_block = self.reasoning_field.map(|field| field.to_raw_block(&self.reasoning));
-        let raw_block = if self.reasoning_details.is_empty() {
-            raw_block
-        } else {
-            let mut members = ObjectBuilder::default();
-            members.set_if_absent("reasoning_details", &self.reasoning_details.finish());
-            Some(to_raw(&members))
-        };
-        if let Some(raw_block) = raw_block {
-            let provider_block = Some(native(raw_block));
-            parts.push(ContentPart {
-                content: PartContent::Reasoning(self.reasoning),
-                provider_block,
-            });
-        }
-        if !self.text.is_empty() {
-            parts.push(ContentPart::new(PartContent::Text(self.text)));
-        }
-        let others = self.other_parts.into_iter();
-        parts.extend(others.map(|part| ContentPart {
-            content: PartContent::Other,
-            provider_block: Some(native(part)),
-        }));
+        parts.extend(self.reasoning.into_part(&self.request_model));
+        parts.extend(self.content.into_parts(&self.request_model));
         parts.extend(self.calls.into_parts(&self.request_model));
         Response {
             message: AssistantMessage { parts },
@@ -309,19 +215,6 @@ impl ResponseAccumulator {
             usage: self.usage,
             model: self.response_model,
         }
-    }
-}
-
-impl ReasoningField {
-    /// Returns the raw block for later requests: a member of the message, or a part of its content.
-    fn to_raw_block(self, reasoning: &str) -> Box<RawValue> {
-        to_raw(&match self {
-            Self::ReasoningContent => json!({"reasoning_content": reasoning}),
-            Self::Reasoning => json!({"reasoning": reasoning}),
-            Self::ThinkingParts => {
-                json!({"type": "thinking", "thinking": [{"type": "text", "text": reasoning}]})
-            }
-        })
     }
 }
 

@@ -29,6 +29,8 @@ pub(super) struct ToolCallAccumulator {
     calls: Vec<PartialToolCall>,
     by_index: HashMap<u64, usize>,
     by_id: HashMap<String, usize>,
+    /// Whether the call came as `function_call`, as before `tool_calls` existed.
+    has_legacy_call: bool,
 }
 
 #[derive(Default)]
@@ -56,7 +58,13 @@ struct ToolCallDelta<'a> {
 
 impl ToolCallAccumulator {
     pub(super) fn new(tools: Arc<EncodedTools>) -> Self {
-        Self { tools, calls: Vec::new(), by_index: HashMap::new(), by_id: HashMap::new() }
+        Self {
+            tools,
+            calls: Vec::new(),
+            by_index: HashMap::new(),
+            by_id: HashMap::new(),
+            has_legacy_call: false,
+        }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -68,13 +76,20 @@ impl ToolCallAccumulator {
         self.calls.iter().all(|call| call.brace_tracker.is_closed())
     }
 
-    /// Feeds the `tool_calls` of a message or a delta.
-    pub(super) fn feed(
+    /// Feeds the calls of a message or a delta.
+    pub(super) fn feed_message(
         &mut self,
-        entries: &[ObjectView<'_>],
+        message: &ObjectView<'_>,
         is_complete: bool,
         chunks: &mut Vec<StreamChunk>,
     ) -> Result<(), ApiError> {
+        let entries = message.bounded_list("tool_calls")?;
+        let mut entries: Vec<_> = entries.into_iter().filter_map(ObjectView::from_raw).collect();
+        // Some servers send the call in both members.
+        if entries.is_empty() && (self.has_legacy_call || self.calls.is_empty()) {
+            entries.extend(message.object("function_call"));
+            self.has_legacy_call |= !entries.is_empty();
+        }
         for (at, entry) in entries.iter().enumerate() {
             let delta = ToolCallDelta::from_entry(entry);
             // Two entries of one list without indexes are two calls.
