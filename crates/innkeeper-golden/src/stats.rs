@@ -15,18 +15,45 @@ pub struct Statistics {
     pub providers: BTreeMap<String, usize>,
     /// The goldens of each HTTP API.
     pub apis: BTreeMap<String, usize>,
-    /// The goldens of each category.
-    pub categories: BTreeMap<String, usize>,
-    /// The goldens without a category.
-    pub without_category: usize,
+    /// The goldens by category.
+    #[serde(flatten)]
+    pub categories: CategoryStatistics,
     /// The goldens of each origin.
     pub origins: BTreeMap<String, usize>,
     /// The calls that reached a server, of each tool.
     pub tools: BTreeMap<String, ToolStatistics>,
-    /// The failed calls of each class.
-    pub call_failures: BTreeMap<String, usize>,
+    /// The failures of calls and requests.
+    #[serde(flatten)]
+    pub failures: FailureStatistics,
+    /// When the goldens were recorded.
+    #[serde(flatten)]
+    pub recorded: RecordingTimes,
+}
+
+/// The goldens by category.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct CategoryStatistics {
+    /// The goldens of each category.
+    #[serde(rename = "categories")]
+    pub counts: BTreeMap<String, usize>,
+    /// The goldens without a category.
+    pub without_category: usize,
+}
+
+/// The failures by class.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct FailureStatistics {
+    /// The failed calls.
+    #[serde(rename = "call_failures")]
+    pub calls: BTreeMap<String, usize>,
     /// The failed requests to models: the class, or `status_503`, or `silent` without any response.
-    pub provider_failures: BTreeMap<String, usize>,
+    #[serde(rename = "provider_failures")]
+    pub providers: BTreeMap<String, usize>,
+}
+
+/// When goldens were recorded.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct RecordingTimes {
     /// The time of the oldest recording.
     pub oldest: Option<String>,
     /// The time of the newest recording.
@@ -50,9 +77,9 @@ impl Statistics {
         for golden in goldens {
             statistics.add(golden);
         }
-        let times = || goldens.iter().map(|golden| &golden.recorded_at);
-        statistics.oldest = times().min().cloned();
-        statistics.newest = times().max().cloned();
+        let times = goldens.iter().map(|golden| &golden.recorded_at);
+        statistics.recorded.oldest = times.clone().min().cloned();
+        statistics.recorded.newest = times.max().cloned();
         statistics
     }
 
@@ -61,24 +88,24 @@ impl Statistics {
         count(&mut self.apis, &golden.input.api);
         count(&mut self.origins, golden.origin.as_str());
         match golden.category {
-            Some(category) => count(&mut self.categories, category.as_str()),
-            None => self.without_category += 1,
+            Some(category) => count(&mut self.categories.counts, category.as_str()),
+            None => self.categories.without_category += 1,
         }
         for call in &golden.tool_calls {
             let tool = self.tools.entry(call.name.clone()).or_default();
             tool.calls += 1;
             let Some(class) = call.outcome.failure_class() else { continue };
             count(&mut tool.failures, class);
-            count(&mut self.call_failures, class);
+            count(&mut self.failures.calls, class);
         }
         for exchange in &golden.provider_responses {
             match &exchange.response {
                 ReplyRecord::Http(response) if response.status < 400 => {}
                 ReplyRecord::Http(response) => {
-                    count(&mut self.provider_failures, &format!("status_{}", response.status));
+                    count(&mut self.failures.providers, &format!("status_{}", response.status));
                 }
-                ReplyRecord::Failed { kind, .. } => count(&mut self.provider_failures, kind),
-                ReplyRecord::Silent {} => count(&mut self.provider_failures, "silent"),
+                ReplyRecord::Failed { kind, .. } => count(&mut self.failures.providers, kind),
+                ReplyRecord::Silent {} => count(&mut self.failures.providers, "silent"),
             }
         }
     }

@@ -53,8 +53,8 @@ pub use repair::Repair;
 pub use resolve::{ToolMatch, resolve, suggest, suggest_names};
 pub use sanitize::{first_sentence, is_blank, quote_for_prompt, to_json_line};
 pub use schema_lowering::{
-    Dialect, LoweredSchema, SchemaLoss, SchemaLossKind, StrictLimits, ToolLimits, lower_schema,
-    lower_schemas,
+    Dialect, EnumTextLimit, LoweredSchema, SchemaLoss, SchemaLossKind, StrictLimits, ToolLimits,
+    lower_schema, lower_schemas,
 };
 pub use stream_parser::{CallSearch, ParserLimits, ParserOptions, ParserState, ToolCallParser};
 pub use tool::{Tool, Tools};

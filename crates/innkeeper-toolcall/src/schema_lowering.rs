@@ -32,7 +32,7 @@ mod write;
 use serde_json::Value;
 
 use crate::Json;
-pub use limits::{StrictLimits, ToolLimits};
+pub use limits::{EnumTextLimit, StrictLimits, ToolLimits};
 use losses::LossCollector;
 pub use losses::{SchemaLoss, SchemaLossKind};
 use node::SchemaTree;

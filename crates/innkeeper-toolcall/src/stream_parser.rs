@@ -13,60 +13,27 @@ mod lead_ins;
 mod markers;
 mod occurrence;
 mod open_call;
+mod options;
+mod raw_calls;
 mod reasoning;
 mod text;
 mod text_markers;
 
-use std::cmp::Reverse;
 use std::sync::Arc;
 
 use crate::Tools;
 use crate::event::{ParseEvent, TextEnd};
-use crate::format::{Format, MarkerKind};
 use crate::lexer::OpaqueJson;
 use crate::sanitize::is_blank;
 use context::TextContext;
 use harmony::HarmonyHeader;
-use markers::Markers;
-pub use occurrence::CallSearch;
 use open_call::OpenCall;
+use raw_calls::RawCalls;
 use reasoning::{CallSection, HeldCall, ReasoningState};
 use text_markers::TextMarkers;
 
-/// Limits on the text that the parser stores.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ParserLimits {
-    /// Maximum number of characters stored for a possible call that has not yet named an offered
-    /// tool. Longer text is not a call. Default: 200.
-    pub max_undecided_chars: usize,
-    /// Maximum length of a call in bytes, including its markers. A longer call is rejected, and its
-    /// rest is text. Default: 1 MiB. The text within `max_undecided_chars` is always stored.
-    pub max_call_bytes: usize,
-}
-
-impl Default for ParserLimits {
-    fn default() -> Self {
-        Self { max_undecided_chars: 200, max_call_bytes: 1 << 20 }
-    }
-}
-
-/// Options of a tool-call parser.
-#[derive(Debug, Clone)]
-pub struct ParserOptions {
-    /// The format of the model's calls. Default: automatic detection.
-    pub format: Format,
-    /// The limits on stored text.
-    pub limits: ParserLimits,
-    /// The end of the prompt, if known. The parser detects from the prompt whether the model is
-    /// already reasoning: a `<think>` without its end is sufficient.
-    pub prompt: Option<String>,
-}
-
-impl Default for ParserOptions {
-    fn default() -> Self {
-        Self { format: Format::Detect, limits: ParserLimits::default(), prompt: None }
-    }
-}
+pub use occurrence::CallSearch;
+pub use options::{ParserLimits, ParserOptions};
 
 /// The state of the parser, for debugging.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,37 +96,36 @@ pub struct ToolCallParser {
     limits: ParserLimits,
     mode: ParseMode,
     context: TextContext,
-    /// The end of the last chunk, which needs more text for a decision.
+    pending: PendingInput,
+    emitted: Emitted,
+    raw_calls: RawCalls,
+}
+
+/// Input that needs more text for a decision.
+#[derive(Debug, Default)]
+struct PendingInput {
+    /// The end of the last chunk.
     held: String,
     /// The first bytes of an incomplete character, three at most.
     partial_char: Vec<u8>,
+}
+
+/// What the parser has found so far.
+#[derive(Debug, Default)]
+struct Emitted {
     /// The number of calls that have started.
     call_count: usize,
     after_call: bool,
-    saw_reasoning: bool,
+    has_reasoning: bool,
     /// Whether text for the user was emitted.
-    saw_text: bool,
-    /// The calls whose syntax has raw values, one for each syntax.
-    raw_calls: Vec<EndedCall>,
-    /// Whether all calls with raw values so far were regular; see [`RawEnd`](crate::lexer::RawEnd).
-    raw_calls_are_regular: bool,
+    has_text: bool,
 }
 
-/// A complete call whose syntax has raw values.
-#[derive(Debug)]
-struct EndedCall {
-    index: usize,
-    /// The tags that end a value or a call in this syntax.
-    closers: Vec<String>,
-    /// Whether an event has said that the call ended too early.
-    is_reported: bool,
-}
-
-impl EndedCall {
-    /// Whether the text contains the end of a value or of a call, so that the call before the text
-    /// had ended too early.
-    fn ended_early(&self, text: &str) -> bool {
-        self.closers.iter().any(|closer| text.contains(closer.trim_start_matches(']')))
+impl Emitted {
+    /// Counts a call and returns its index.
+    fn start_call(&mut self) -> usize {
+        self.call_count += 1;
+        self.call_count - 1
     }
 }
 
@@ -172,7 +138,7 @@ impl ToolCallParser {
     /// least 1, and `max_call_bytes` at least four times `max_undecided_chars`.
     pub fn new(tools: Arc<Tools>, options: &ParserOptions) -> Self {
         let markers = TextMarkers::for_format(options.format);
-        let mode = initial_mode(&markers.all, options);
+        let mode = ParseMode::after_prompt(&markers.all, options);
         let ParserLimits { max_undecided_chars, max_call_bytes } = options.limits;
         let max_undecided_chars = max_undecided_chars.clamp(1, usize::MAX / 4);
         Self {
@@ -184,24 +150,19 @@ impl ToolCallParser {
             },
             mode,
             context: TextContext::default(),
-            held: String::new(),
-            partial_char: Vec::new(),
-            call_count: 0,
-            after_call: false,
-            saw_reasoning: false,
-            saw_text: false,
-            raw_calls: Vec::new(),
-            raw_calls_are_regular: true,
+            pending: PendingInput::default(),
+            emitted: Emitted::default(),
+            raw_calls: RawCalls::default(),
         }
     }
 
     /// Parses the next chunk of text and emits events to `sink`. The chunks may have any length.
     pub fn push(&mut self, chunk: &str, sink: &mut ParseEventSink<'_>) {
         let mut rest = chunk;
-        while !self.held.is_empty() && !rest.is_empty() {
+        while !self.pending.held.is_empty() && !rest.is_empty() {
             // The held text never needs more bytes than this for a decision.
             let split_at = floor_char_boundary(rest, MAX_JOINED_BYTES);
-            let mut joined = std::mem::take(&mut self.held);
+            let mut joined = std::mem::take(&mut self.pending.held);
             joined.push_str(&rest[..split_at]);
             rest = &rest[split_at..];
             let read = self.parse(&joined, None, sink);
@@ -210,18 +171,18 @@ impl ToolCallParser {
                 // The rest is entirely part of this chunk: continue without a copy.
                 rest = &chunk[chunk.len() - rest.len() - remaining..];
                 joined.clear();
-                self.held = joined;
+                self.pending.held = joined;
                 break;
             }
             joined.drain(..read);
-            self.held = joined;
+            self.pending.held = joined;
         }
         if rest.is_empty() {
             return;
         }
         let read = self.parse(rest, None, sink);
         if read < rest.len() {
-            self.held.push_str(&rest[read..]);
+            self.pending.held.push_str(&rest[read..]);
         }
     }
 
@@ -229,11 +190,11 @@ impl ToolCallParser {
     /// becomes `Incomplete`.
     pub fn finish(&mut self, text_end: TextEnd, sink: &mut ParseEventSink<'_>) {
         self.flush_partial_char(sink);
-        let held = std::mem::take(&mut self.held);
+        let held = std::mem::take(&mut self.pending.held);
         let read = self.parse(&held, Some(text_end), sink);
         self.flush(&held[read..], text_end, sink);
-        if text_end == TextEnd::Length && !self.after_call {
-            self.doubt_last_raw_call(sink);
+        if text_end == TextEnd::Length && !self.emitted.after_call {
+            self.raw_calls.doubt_last(sink);
         }
     }
 
@@ -248,11 +209,11 @@ impl ToolCallParser {
             | ParseMode::OpaqueJson(_)
             | ParseMode::HarmonyHeader(_)
             | ParseMode::HarmonyBody(_)
-                if !self.held.is_empty() =>
+                if !self.pending.held.is_empty() =>
             {
                 ParserState::MaybeToolStart
             }
-            ParseMode::Text if self.after_call => ParserState::AfterToolCall,
+            ParseMode::Text if self.emitted.after_call => ParserState::AfterToolCall,
             ParseMode::Text | ParseMode::OpaqueJson(_) => ParserState::Narrative,
             ParseMode::Reasoning(_) => ParserState::Reasoning,
             ParseMode::CallSection(_) => ParserState::AfterToolCall,
@@ -267,7 +228,7 @@ impl ToolCallParser {
     pub fn call_depth(&self) -> usize {
         match &self.mode {
             ParseMode::OpenCall(open) => open.depth(),
-            ParseMode::Text => usize::from(self.held.contains(['{', '['])),
+            ParseMode::Text => usize::from(self.pending.held.contains(['{', '['])),
             ParseMode::Reasoning(_)
             | ParseMode::HeldCall(_)
             | ParseMode::CallSection(_)
@@ -356,9 +317,9 @@ impl ToolCallParser {
             return;
         }
         self.context.push(text);
-        if (self.after_call || !self.saw_text) && !is_blank(text) {
-            self.after_call = false;
-            self.saw_text = true;
+        if (self.emitted.after_call || !self.emitted.has_text) && !is_blank(text) {
+            self.emitted.after_call = false;
+            self.emitted.has_text = true;
         }
         sink(ParseEvent::Text(text));
     }
@@ -399,32 +360,4 @@ fn floor_char_boundary(text: &str, at: usize) -> usize {
         return text.len();
     }
     (0..=at).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
-}
-
-/// Returns the parse mode in which the prompt ends.
-fn initial_mode(markers: &Markers, options: &ParserOptions) -> ParseMode {
-    let prompt = options.prompt.as_deref().unwrap_or_default();
-    let open_reasoning = markers.iter().filter_map(|marker| match marker.kind {
-        MarkerKind::ReasoningStart { end_texts, allows_calls } => {
-            let after = &prompt[prompt.rfind(marker.text)?..];
-            let open = end_texts.iter().all(|end| !after.contains(end));
-            open.then_some((marker.text.len(), end_texts, allows_calls))
-        }
-        MarkerKind::StrayReasoningEnd
-        | MarkerKind::Markup
-        | MarkerKind::EndToken
-        | MarkerKind::CallCloser
-        | MarkerKind::CallSection { .. }
-        | MarkerKind::Call(_)
-        | MarkerKind::HarmonyHeader => None,
-    });
-    match open_reasoning.min_by_key(|(length, ..)| Reverse(*length)) {
-        Some((_, end_texts, allows_calls)) => {
-            ParseMode::Reasoning(ReasoningState::new(markers, end_texts, allows_calls))
-        }
-        None if options.format == Format::Harmony || prompt.ends_with("<|start|>assistant") => {
-            ParseMode::HarmonyHeader(HarmonyHeader::from_prompt_end())
-        }
-        None => ParseMode::Text,
-    }
 }

@@ -45,55 +45,75 @@ enum AfterQuote {
     NeedMore,
 }
 
+/// What stands outside of strings.
+#[derive(Debug, Default)]
+struct Signs {
+    /// The open brackets.
+    brackets: Vec<u8>,
+    /// The last byte that isn't white space.
+    last: u8,
+    /// The start of a word, which may be a key.
+    word: String,
+}
+
+impl Signs {
+    fn push_to_word(&mut self, letter: char) {
+        if self.word.len() <= MAX_NAME_BYTES {
+            self.word.push(letter);
+        }
+    }
+}
+
+/// The strings of a call.
+#[derive(Debug, Default)]
+struct Strings {
+    open: Option<OpenString>,
+    /// The text of those between quote tokens.
+    ended: Vec<Range<usize>>,
+    /// The example calls that are open in the current string.
+    open_examples: usize,
+    /// The number of quote tokens that are part of the current string. An odd one may be its end.
+    inner_quotes: usize,
+    /// Whether a string contains what may be the next argument.
+    are_ambiguous: bool,
+}
+
+/// How far a call was read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum GemmaPhase {
+    #[default]
+    Open,
+    /// The last bracket was read.
+    Done,
+    /// The token that ends the call was read, or the text ended before or in it.
+    Closed,
+}
+
 /// A lexer for one call.
 #[derive(Debug)]
 pub(crate) struct Gemma {
     tokens: GemmaTokens,
+    phase: GemmaPhase,
     head: String,
     /// The number of bytes before the current input.
     base_offset: usize,
     body_start: usize,
-    /// The open brackets.
-    brackets: Vec<u8>,
-    string: Option<OpenString>,
-    /// The last byte outside of strings that isn't white space.
-    last_sign: u8,
-    /// The text of the strings between quote tokens.
-    strings: Vec<Range<usize>>,
+    signs: Signs,
+    strings: Strings,
     parameters: ToolParameters,
-    /// The keys of the call so far.
-    keys: Vec<String>,
-    /// The start of a word outside of strings, which may be a key.
-    word: String,
-    open_examples: usize,
-    /// The number of quote tokens that are part of the current string. An odd one may be its end.
-    inner_quotes: usize,
-    is_ambiguous: bool,
-    /// Whether the last bracket was read.
-    done: bool,
-    /// Whether the token that ends the call was read, or the text ended before or in it.
-    is_closed: bool,
 }
 
 impl Gemma {
     pub(super) fn new(tokens: GemmaTokens) -> Self {
         Self {
             tokens,
+            phase: GemmaPhase::default(),
             head: String::new(),
             base_offset: 0,
             body_start: 0,
-            brackets: Vec::new(),
-            string: None,
-            last_sign: 0,
-            strings: Vec::new(),
+            signs: Signs::default(),
+            strings: Strings::default(),
             parameters: ToolParameters::default(),
-            keys: Vec::new(),
-            word: String::new(),
-            open_examples: 0,
-            inner_quotes: 0,
-            is_ambiguous: false,
-            done: false,
-            is_closed: false,
         }
     }
 
@@ -116,8 +136,8 @@ impl Gemma {
                 update.name = Some(name.to_owned());
                 update.name_at = offset;
                 self.body_start = self.base_offset + offset;
-                self.brackets.push(letter as u8);
-                self.last_sign = letter as u8;
+                self.signs.brackets.push(letter as u8);
+                self.signs.last = letter as u8;
                 *at = offset + 1;
                 return None;
             }
@@ -136,7 +156,7 @@ impl Gemma {
         text_end: Option<TextEnd>,
     ) -> Option<LexStatus> {
         while *at < input.len() {
-            let status = match self.string {
+            let status = match self.strings.open {
                 Some(OpenString::Raw(start)) => self.lex_raw_string(start, input, at, text_end),
                 Some(OpenString::Plain { is_escaped }) => {
                     self.lex_plain_string(is_escaped, input, at);
@@ -144,7 +164,7 @@ impl Gemma {
                 }
                 None => self.lex_sign(input, at, text_end),
             };
-            if status.is_some() || self.done {
+            if status.is_some() || self.phase != GemmaPhase::Open {
                 return status;
             }
         }
@@ -164,39 +184,43 @@ impl Gemma {
             PrefixMatch::Partial if text_end.is_none() => return Some(self.need_more(input, *at)),
             PrefixMatch::Yes => {
                 *at += self.tokens.quote.len();
-                self.string = Some(OpenString::Raw(self.base_offset + *at));
+                self.strings.open = Some(OpenString::Raw(self.base_offset + *at));
                 return None;
             }
             PrefixMatch::Partial | PrefixMatch::No => {}
         }
         match letter {
-            '"' if b"{([:=,".contains(&self.last_sign) => {
-                self.string = Some(OpenString::Plain { is_escaped: false });
-                self.word.clear();
+            '"' if b"{([:=,".contains(&self.signs.last) => {
+                self.strings.open = Some(OpenString::Plain { is_escaped: false });
+                self.signs.word.clear();
             }
-            '{' | '[' | '(' if self.brackets.len() == MAX_DEPTH => {
+            '{' | '[' | '(' if self.signs.brackets.len() == MAX_DEPTH => {
                 return Some(LexStatus::NotACall { used: *at });
             }
-            '{' | '[' | '(' => self.brackets.push(letter as u8),
+            '{' | '[' | '(' => self.signs.brackets.push(letter as u8),
             '}' | ']' | ')' => {
-                if self.brackets.pop().map(closing_bracket) != Some(letter as u8) {
+                if self.signs.brackets.pop().map(closing_bracket) != Some(letter as u8) {
                     return Some(LexStatus::NotACall { used: *at });
                 }
-                self.done = self.brackets.is_empty();
+                if self.signs.brackets.is_empty() {
+                    self.phase = GemmaPhase::Done;
+                }
             }
-            ':' | '=' if self.brackets.len() == 1 && self.word.len() <= MAX_NAME_BYTES => {
-                let key = std::mem::take(&mut self.word);
-                self.keys.push(key.trim().to_owned());
+            ':' | '='
+                if self.signs.brackets.len() == 1 && self.signs.word.len() <= MAX_NAME_BYTES =>
+            {
+                let key = std::mem::take(&mut self.signs.word);
+                self.parameters.give(key.trim().to_owned());
             }
             _ => {}
         }
         if ",{}[]():=".contains(letter) {
-            self.word.clear();
-        } else if self.word.len() <= MAX_NAME_BYTES {
-            self.word.push(letter);
+            self.signs.word.clear();
+        } else {
+            self.signs.push_to_word(letter);
         }
         if !letter.is_whitespace() {
-            self.last_sign = if letter.is_ascii() { letter as u8 } else { b'x' };
+            self.signs.last = if letter.is_ascii() { letter as u8 } else { b'x' };
         }
         *at += letter.len_utf8();
         None
@@ -204,14 +228,14 @@ impl Gemma {
 
     fn lex_plain_string(&mut self, is_escaped: bool, input: &str, at: &mut usize) {
         let Some(letter) = input[*at..].chars().next() else { return };
-        self.string = match letter {
+        self.strings.open = match letter {
             '"' if !is_escaped => None,
             _ => Some(OpenString::Plain { is_escaped: letter == '\\' && !is_escaped }),
         };
-        if self.string.is_none() {
-            self.last_sign = b'"';
-        } else if self.word.len() <= MAX_NAME_BYTES {
-            self.word.push(letter);
+        if self.strings.open.is_none() {
+            self.signs.last = b'"';
+        } else {
+            self.signs.push_to_word(letter);
         }
         *at += letter.len_utf8();
     }
@@ -241,8 +265,9 @@ impl Gemma {
                         return None;
                     }
                     AfterQuote::Part { is_doubtful } => {
-                        self.is_ambiguous |= is_doubtful && self.open_examples == 0;
-                        self.inner_quotes += 1;
+                        self.strings.are_ambiguous |=
+                            is_doubtful && self.strings.open_examples == 0;
+                        self.strings.inner_quotes += 1;
                         *at += quote.len();
                         return None;
                     }
@@ -253,11 +278,11 @@ impl Gemma {
                 if is_undecided && text_end.is_none() {
                     return Some(self.need_more(input, *at));
                 }
-                self.open_examples += usize::from(is_example);
+                self.strings.open_examples += usize::from(is_example);
                 *at += call_start.len();
             }
             [.., PrefixMatch::Yes] => {
-                self.open_examples = self.open_examples.saturating_sub(1);
+                self.strings.open_examples = self.strings.open_examples.saturating_sub(1);
                 *at += close.len();
             }
             results if results.contains(&PrefixMatch::Partial) && text_end.is_none() => {
@@ -271,15 +296,15 @@ impl Gemma {
     /// Ends a string, which may be a key.
     fn end_raw_string(&mut self, range: Range<usize>, input: &str) {
         let from = range.start.saturating_sub(self.base_offset);
-        self.word.clear();
+        self.signs.word.clear();
         if range.start >= self.base_offset && range.len() <= MAX_NAME_BYTES {
-            self.word.push_str(&input[from..range.end - self.base_offset]);
+            self.signs.word.push_str(&input[from..range.end - self.base_offset]);
         }
-        self.is_ambiguous |= self.inner_quotes % 2 == 1;
-        self.inner_quotes = 0;
-        self.strings.push(range);
-        self.string = None;
-        self.last_sign = b'"';
+        self.strings.are_ambiguous |= self.strings.inner_quotes % 2 == 1;
+        self.strings.inner_quotes = 0;
+        self.strings.ended.push(range);
+        self.strings.open = None;
+        self.signs.last = b'"';
     }
 
     /// Decides what the quote token before `rest` means in a string.
@@ -293,8 +318,8 @@ impl Gemma {
             return part;
         }
         let Some(sign) = rest.bytes().next() else { return undecided };
-        let container = self.brackets.last().copied().unwrap_or_default();
-        if self.open_examples > 0 {
+        let container = self.signs.brackets.last().copied().unwrap_or_default();
+        if self.strings.open_examples > 0 {
             let is_closer = sign == b'}' || sign == b')';
             let after = rest.get(1..).unwrap_or_default();
             return match match_after_whitespace(after, &[self.tokens.close], None) {
@@ -307,7 +332,7 @@ impl Gemma {
                 },
             };
         }
-        if matches!(sign, b':' | b'=') && container != b'[' && !b":=".contains(&self.last_sign) {
+        if matches!(sign, b':' | b'=') && container != b'[' && !b":=".contains(&self.signs.last) {
             return AfterQuote::End;
         }
         let closer = closing_bracket(container) as char;
@@ -343,22 +368,21 @@ impl Gemma {
         match first.bytes().next() {
             None if text_end.is_some() => PrefixMatch::Yes,
             None => PrefixMatch::Partial,
-            Some(b'<') if self.brackets.len() == 1 => {
+            Some(b'<') if self.signs.brackets.len() == 1 => {
                 match match_prefix(first, self.tokens.close) {
                     PrefixMatch::No => match_prefix(first, self.tokens.call_start),
                     PrefixMatch::Partial if text_end.is_some() => PrefixMatch::Yes,
                     decided => decided,
                 }
             }
-            Some(b',' | b'}' | b']' | b')') if self.brackets.len() > 1 => PrefixMatch::Yes,
+            Some(b',' | b'}' | b']' | b')') if self.signs.brackets.len() > 1 => PrefixMatch::Yes,
             Some(_) => PrefixMatch::No,
         }
     }
 
     /// Whether an argument with this key may follow.
     fn is_wanted(&self, key: &str) -> bool {
-        self.brackets.len() > 1
-            || self.parameters.accepts(key) && !self.keys.iter().any(|other| other == key)
+        self.signs.brackets.len() > 1 || self.parameters.wants(key)
     }
 
     fn need_more(&mut self, input: &str, at: usize) -> LexStatus {
@@ -376,13 +400,13 @@ impl Lexer for Gemma {
         update: &mut LexUpdate,
     ) -> LexStatus {
         let mut at = 0;
-        if self.brackets.is_empty() && !self.done {
+        if self.signs.brackets.is_empty() && self.phase == GemmaPhase::Open {
             if let Some(status) = self.lex_head(input, &mut at, tools, update) {
                 return status;
             }
             update.fragment = Some(at - 1..at);
         }
-        if !self.done {
+        if self.phase == GemmaPhase::Open {
             let from = update.fragment.as_ref().map_or(0, |range| range.start);
             let status = self.lex_body(input, &mut at, text_end);
             let read = match &status {
@@ -396,13 +420,13 @@ impl Lexer for Gemma {
         }
         let end = input[at..].trim_start();
         if text_end.is_some() && match_prefix(end, self.tokens.close) == PrefixMatch::Partial {
-            self.is_closed = true;
+            self.phase = GemmaPhase::Closed;
             return LexStatus::Done { used: if end.is_empty() { at } else { input.len() } };
         }
         match match_after_whitespace(&input[at..], &[self.tokens.close], text_end.map(|_| false)) {
             PrefixMatch::Yes => {
                 let blank = leading_whitespace_len(&input[at..]);
-                self.is_closed = true;
+                self.phase = GemmaPhase::Closed;
                 LexStatus::Done { used: at + blank + self.tokens.close.len() }
             }
             PrefixMatch::Partial if input.len() - at <= MAX_LOOKAHEAD_BYTES => {
@@ -413,14 +437,14 @@ impl Lexer for Gemma {
     }
 
     fn decode<'t>(&self, text: &'t str, _end: Completeness) -> DecodeResult<'t> {
-        if self.is_ambiguous {
+        if self.strings.are_ambiguous {
             return Err(RejectReason::Malformed(
                 "a string contains what may be the next argument".to_owned(),
             ));
         }
         let head = self.head.trim();
         let name = head.strip_prefix(CALL_PREFIX).unwrap_or(head).trim();
-        let value = GemmaDecoder::new(text, self.tokens.quote, &self.strings)
+        let value = GemmaDecoder::new(text, self.tokens.quote, &self.strings.ended)
             .parse_arguments(self.body_start);
         let value = value.ok_or_else(|| {
             RejectReason::Malformed("the arguments do not have the form `{key:value}`".to_owned())
@@ -429,7 +453,7 @@ impl Lexer for Gemma {
     }
 
     fn depth(&self) -> usize {
-        self.brackets.len()
+        self.signs.brackets.len()
     }
 
     fn raw_end(&self, text: &str) -> Option<RawEnd> {
@@ -440,12 +464,13 @@ impl Lexer for Gemma {
                 .into_iter()
                 .any(|token| memmem::find(value.as_bytes(), token.as_bytes()).is_some())
         };
-        let is_regular = self.is_closed && self.strings.iter().all(is_regular);
+        let is_regular =
+            self.phase == GemmaPhase::Closed && self.strings.ended.iter().all(is_regular);
         Some(RawEnd { closers: vec![quote.to_owned(), close.to_owned()], is_regular })
     }
 
     fn was_intended(&self) -> bool {
         let name = self.head.trim_start().strip_prefix(CALL_PREFIX);
-        !self.brackets.is_empty() || name.is_some_and(|name| is_name(name.trim()))
+        !self.signs.brackets.is_empty() || name.is_some_and(|name| is_name(name.trim()))
     }
 }

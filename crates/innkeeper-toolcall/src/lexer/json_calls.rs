@@ -107,21 +107,40 @@ pub(crate) struct JsonCalls {
     placement: JsonPlacement,
     phase: JsonPhase,
     scan: JsonScanner,
+    value: CurrentValue,
+    members: CallMembers,
+    /// Whether a key has shown that the value is not a call.
+    is_opaque: bool,
+    /// The number of bytes before the current input.
+    base_offset: usize,
+    value_ranges: Vec<Range<usize>>,
+}
+
+/// The value that is being read.
+#[derive(Debug, Default)]
+struct CurrentValue {
+    start: usize,
     /// Whether the value is a list. Calls of a list are reported only after its end.
     is_list: bool,
     /// Whether the value has a second pair of brackets around it.
     is_doubled: bool,
+}
+
+impl CurrentValue {
+    /// Returns the depth of the keys of a call.
+    fn key_depth(&self) -> usize {
+        1 + usize::from(self.is_list)
+    }
+}
+
+/// The members of a call so far.
+#[derive(Debug)]
+struct CallMembers {
     last_key: CallKey,
     name: Option<String>,
     /// The depth at which the arguments end, while the lexer is inside the arguments.
     arguments_depth: Option<usize>,
     has_arguments: bool,
-    /// Whether a key has shown that the value is not a call.
-    is_opaque: bool,
-    /// The number of bytes before the current input.
-    base_offset: usize,
-    value_start: usize,
-    value_ranges: Vec<Range<usize>>,
 }
 
 impl JsonCalls {
@@ -150,15 +169,15 @@ impl JsonCalls {
             placement,
             phase: JsonPhase::Before,
             scan: JsonScanner::new(close),
-            is_list: false,
-            is_doubled: false,
-            last_key: CallKey::Metadata,
-            name: None,
-            arguments_depth: None,
-            has_arguments: false,
+            value: CurrentValue::default(),
+            members: CallMembers {
+                last_key: CallKey::Metadata,
+                name: None,
+                arguments_depth: None,
+                has_arguments: false,
+            },
             is_opaque: false,
             base_offset: 0,
-            value_start: 0,
             value_ranges: Vec::new(),
         }
     }
@@ -171,15 +190,16 @@ impl JsonCalls {
             None => Some(self.need_more(input, *at)),
             Some(b'{' | b'[') => {
                 self.phase = JsonPhase::Inside;
-                self.value_start = self.base_offset + *at;
-                self.is_list = rest.starts_with('[');
+                self.value.start = self.base_offset + *at;
+                self.value.is_list = rest.starts_with('[');
                 // Models copy the doubled brackets of templates.
-                self.is_doubled = self.placement == JsonPlacement::Bare && rest.starts_with("{{");
-                *at += usize::from(self.is_doubled);
+                self.value.is_doubled =
+                    self.placement == JsonPlacement::Bare && rest.starts_with("{{");
+                *at += usize::from(self.value.is_doubled);
                 if self.placement == JsonPlacement::Bare {
-                    self.scan.set_strict_depth(self.key_depth());
+                    self.scan.set_strict_depth(self.value.key_depth());
                 }
-                self.last_key = CallKey::Metadata;
+                self.members.last_key = CallKey::Metadata;
                 None
             }
             // Some models add a fence around tagged JSON. Bare JSON starts with its bracket.
@@ -201,7 +221,7 @@ impl JsonCalls {
         at: &mut usize,
         update: &mut LexUpdate,
     ) -> Option<LexStatus> {
-        let mut from = self.arguments_depth.map(|_| *at);
+        let mut from = self.members.arguments_depth.map(|_| *at);
         loop {
             let token = self.scan.next_token(input, at);
             match token {
@@ -215,38 +235,38 @@ impl JsonCalls {
                 }
                 Token::Marker => {
                     self.record_arguments(from, *at, update);
-                    self.value_ranges.push(self.value_start..self.base_offset + *at);
+                    self.value_ranges.push(self.value.start..self.base_offset + *at);
                     self.phase = JsonPhase::After;
                     return None;
                 }
-                Token::Close { depth } if self.arguments_depth == Some(depth) => {
+                Token::Close { depth } if self.members.arguments_depth == Some(depth) => {
                     self.record_arguments(from.take(), *at, update);
-                    self.arguments_depth = None;
+                    self.members.arguments_depth = None;
                 }
                 Token::Close { depth: 0 } => {
-                    self.value_ranges.push(self.value_start..self.base_offset + *at);
+                    self.value_ranges.push(self.value.start..self.base_offset + *at);
                     self.phase = JsonPhase::After;
                     return None;
                 }
                 Token::Close { .. } => {}
-                Token::Key { text, depth } if depth == self.key_depth() => {
+                Token::Key { text, depth } if depth == self.value.key_depth() => {
                     if let Some(status) = self.on_key(&text, *at) {
                         return Some(status);
                     }
                 }
-                Token::Text { text, depth } if depth == self.key_depth() => {
+                Token::Text { text, depth } if depth == self.value.key_depth() => {
                     self.on_string(text, *at, update);
                 }
                 Token::Open { depth, .. }
-                    if depth == self.key_depth() + 1
-                        && self.last_key == CallKey::Arguments
-                        && !self.has_arguments =>
+                    if depth == self.value.key_depth() + 1
+                        && self.members.last_key == CallKey::Arguments
+                        && !self.members.has_arguments =>
                 {
-                    self.has_arguments = true;
-                    self.arguments_depth = Some(self.key_depth());
+                    self.members.has_arguments = true;
+                    self.members.arguments_depth = Some(self.value.key_depth());
                     from = Some(*at - 1);
                 }
-                Token::Scalar { depth: 1 } | Token::Text { depth: 1, .. } if self.is_list => {
+                Token::Scalar { depth: 1 } | Token::Text { depth: 1, .. } if self.value.is_list => {
                     return Some(LexStatus::NotACall { used: *at });
                 }
                 Token::Open { .. }
@@ -257,38 +277,33 @@ impl JsonCalls {
         }
     }
 
-    /// Returns the depth of the keys of a call.
-    fn key_depth(&self) -> usize {
-        1 + usize::from(self.is_list)
-    }
-
     fn on_key(&mut self, key: &str, at: usize) -> Option<LexStatus> {
         let call_key = CallKey::from_text(key);
         if call_key.is_none() && self.placement == JsonPlacement::Bare {
             self.is_opaque = true;
             return Some(LexStatus::NotACall { used: at });
         }
-        self.last_key = call_key.unwrap_or(CallKey::Metadata);
+        self.members.last_key = call_key.unwrap_or(CallKey::Metadata);
         None
     }
 
     fn on_string(&mut self, text: String, at: usize, update: &mut LexUpdate) {
-        match self.last_key {
-            CallKey::Name if self.name.is_none() => {
+        match self.members.last_key {
+            CallKey::Name if self.members.name.is_none() => {
                 update.name = Some(text.clone());
-                update.in_list = self.is_list;
+                update.in_list = self.value.is_list;
                 update.name_at = at;
-                self.name = Some(text);
+                self.members.name = Some(text);
             }
-            CallKey::Arguments => self.has_arguments = true,
+            CallKey::Arguments => self.members.has_arguments = true,
             CallKey::Name | CallKey::Metadata => {}
         }
-        self.last_key = CallKey::Metadata;
+        self.members.last_key = CallKey::Metadata;
     }
 
     /// Reports the arguments only after the name of the tool is known.
     fn record_arguments(&self, from: Option<usize>, to: usize, update: &mut LexUpdate) {
-        if let (Some(from), Some(_), false) = (from, &self.name, self.is_list) {
+        if let (Some(from), Some(_), false) = (from, &self.members.name, self.value.is_list) {
             update.fragment = Some(from..to);
         }
     }
@@ -303,7 +318,7 @@ impl JsonCalls {
         let rest = &input[*at..];
         let ended = text_end.map(|_| false);
         match self.placement {
-            JsonPlacement::Bare if self.is_doubled => match match_prefix(rest, "}") {
+            JsonPlacement::Bare if self.value.is_doubled => match match_prefix(rest, "}") {
                 PrefixMatch::Partial if text_end.is_none() => Some(self.need_more(input, *at)),
                 PrefixMatch::Partial | PrefixMatch::No => Some(LexStatus::Done { used: *at }),
                 PrefixMatch::Yes => {
@@ -409,11 +424,11 @@ impl Lexer for JsonCalls {
     fn lacks_only_closers(&mut self, held: usize) -> bool {
         // Arguments would follow, so a call that ends after its name is not complete.
         let open = self.phase == JsonPhase::Inside
-            && !self.is_list
-            && self.name.is_some()
-            && self.has_arguments;
+            && !self.value.is_list
+            && self.members.name.is_some()
+            && self.members.has_arguments;
         if open {
-            self.value_ranges.push(self.value_start..self.base_offset + held);
+            self.value_ranges.push(self.value.start..self.base_offset + held);
         }
         open
     }
@@ -429,7 +444,7 @@ impl Lexer for JsonCalls {
 
     fn was_intended(&self) -> bool {
         match self.placement {
-            JsonPlacement::Bare => self.name.is_some() && self.has_arguments,
+            JsonPlacement::Bare => self.members.name.is_some() && self.members.has_arguments,
             // Prose can mention the marker.
             JsonPlacement::Tagged(_) | JsonPlacement::Keyed(_) | JsonPlacement::Separated => {
                 self.phase != JsonPhase::Before

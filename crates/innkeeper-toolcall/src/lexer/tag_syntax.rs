@@ -3,30 +3,51 @@
 /// The tags of one call syntax.
 #[derive(Debug)]
 pub(super) struct TagSyntax {
+    pub(super) call: CallTags,
+    pub(super) argument: ArgumentTags,
+    /// The starts of other elements with the closing tags of a call and of an argument. Empty if the
+    /// syntax writes its own tags this way.
+    pub(super) element_starts: &'static [&'static str],
+    /// The source of the type of an argument.
+    pub(super) type_source: TypeSource,
+}
+
+/// The tags around a call.
+#[derive(Debug)]
+pub(super) struct CallTags {
     /// The text between the marker and the tool name.
-    pub(super) call_prefix: &'static str,
+    pub(super) prefix: &'static str,
     /// The start of a call, up to its name, as an example in a value shows it.
-    pub(super) call_start: String,
+    pub(super) start: String,
     /// The end of the text with the tool name.
     pub(super) head_end: HeadEnd,
-    /// The start of an argument, then the end of its key and the start of its value.
-    pub(super) argument_start: String,
-    pub(super) key_end: &'static str,
-    pub(super) value_start: &'static str,
-    /// The ends of a value and of a call.
-    pub(super) value_end: ValueEnd,
-    pub(super) call_end: String,
+    pub(super) end: String,
     /// The closing tag of an optional outer element.
     pub(super) outer_end: Option<&'static str>,
     /// The closing tags that may follow a call at the end of the text.
     pub(super) section_ends: Vec<String>,
-    /// The starts of other elements with the closing tags of a call and of an argument. Empty if the
-    /// syntax writes its own tags this way.
-    pub(super) element_starts: &'static [&'static str],
+}
+
+/// The tags around an argument.
+#[derive(Debug)]
+pub(super) struct ArgumentTags {
+    pub(super) start: String,
+    /// The end of the key and the start of the value.
+    pub(super) key_end: &'static str,
+    pub(super) value_start: &'static str,
+    pub(super) value_end: ValueEnd,
     /// Whether one line end at each side of a value belongs to the tags.
     pub(super) trims_newlines: bool,
-    /// The source of the type of an argument.
-    pub(super) type_source: TypeSource,
+}
+
+impl ArgumentTags {
+    /// Returns the tag that ends the value of an argument.
+    pub(super) fn value_end(&self, key: &str) -> String {
+        match &self.value_end {
+            ValueEnd::Tag(tag) => tag.clone(),
+            ValueEnd::Named(start) => format!("{start}{key}>"),
+        }
+    }
 }
 
 /// The end of the tool name.
@@ -71,86 +92,112 @@ impl TagSyntax {
     /// `<function=name>` with `<parameter=key>`.
     pub(super) fn function() -> Self {
         Self {
-            call_prefix: "",
-            call_start: "<function=".to_owned(),
-            head_end: HeadEnd::Text(">"),
-            argument_start: "<parameter=".to_owned(),
-            key_end: ">",
-            value_start: "",
-            value_end: ValueEnd::Tag("</parameter>".to_owned()),
-            call_end: "</function>".to_owned(),
-            outer_end: Some("</tool_call>"),
-            section_ends: vec!["</tool_call>".to_owned(), "</seed:tool_call>".to_owned()],
+            call: CallTags {
+                prefix: "",
+                start: "<function=".to_owned(),
+                head_end: HeadEnd::Text(">"),
+                end: "</function>".to_owned(),
+                outer_end: Some("</tool_call>"),
+                section_ends: vec!["</tool_call>".to_owned(), "</seed:tool_call>".to_owned()],
+            },
+            argument: ArgumentTags {
+                start: "<parameter=".to_owned(),
+                key_end: ">",
+                value_start: "",
+                value_end: ValueEnd::Tag("</parameter>".to_owned()),
+                trims_newlines: true,
+            },
             element_starts: &["<function", "<parameter"],
-            trims_newlines: true,
             type_source: TypeSource::Schema,
         }
     }
 
     /// `<function name="…">` with `<param name="…">` (MiniCPM).
     pub(super) fn named_function() -> Self {
+        let Self { call, argument, .. } = Self::function();
         Self {
-            call_start: "<function name=".to_owned(),
-            head_end: HeadEnd::TagEnd,
-            argument_start: "<param name=".to_owned(),
-            value_end: ValueEnd::Tag("</param>".to_owned()),
-            section_ends: vec!["</tool_call>".to_owned()],
+            call: CallTags {
+                start: "<function name=".to_owned(),
+                head_end: HeadEnd::TagEnd,
+                section_ends: vec!["</tool_call>".to_owned()],
+                ..call
+            },
+            argument: ArgumentTags {
+                start: "<param name=".to_owned(),
+                value_end: ValueEnd::Tag("</param>".to_owned()),
+                trims_newlines: false,
+                ..argument
+            },
             element_starts: &[],
-            trims_newlines: false,
             type_source: TypeSource::StringAttribute,
-            ..Self::function()
         }
     }
 
     /// GLM, and Hunyuan 3 without its suffix: the name, then `<arg_key>` and `<arg_value>`.
     pub(super) fn glm() -> Self {
         Self {
-            call_prefix: "",
-            call_start: "<tool_call>".to_owned(),
-            head_end: HeadEnd::NextTag { separator: "<tool_sep>" },
-            argument_start: "<arg_key>".to_owned(),
-            key_end: "</arg_key>",
-            value_start: "<arg_value>",
-            value_end: ValueEnd::Tag("</arg_value>".to_owned()),
-            call_end: "</tool_call>".to_owned(),
-            outer_end: None,
-            section_ends: vec!["</tool_calls>".to_owned()],
+            call: CallTags {
+                prefix: "",
+                start: "<tool_call>".to_owned(),
+                head_end: HeadEnd::NextTag { separator: "<tool_sep>" },
+                end: "</tool_call>".to_owned(),
+                outer_end: None,
+                section_ends: vec!["</tool_calls>".to_owned()],
+            },
+            argument: ArgumentTags {
+                start: "<arg_key>".to_owned(),
+                key_end: "</arg_key>",
+                value_start: "<arg_value>",
+                value_end: ValueEnd::Tag("</arg_value>".to_owned()),
+                trims_newlines: false,
+            },
             element_starts: &[],
-            trims_newlines: false,
             type_source: TypeSource::Schema,
         }
     }
 
     /// Hunyuan 3: GLM's tags with a suffix.
     pub(super) fn hunyuan() -> Self {
+        let Self { call, argument, element_starts, type_source } = Self::glm();
         Self {
-            call_start: "<tool_call:opensource>".to_owned(),
-            head_end: HeadEnd::NextTag { separator: "<tool_sep:opensource>" },
-            argument_start: "<arg_key:opensource>".to_owned(),
-            key_end: "</arg_key:opensource>",
-            value_start: "<arg_value:opensource>",
-            value_end: ValueEnd::Tag("</arg_value:opensource>".to_owned()),
-            call_end: "</tool_call:opensource>".to_owned(),
-            section_ends: vec!["</tool_calls:opensource>".to_owned()],
-            ..Self::glm()
+            call: CallTags {
+                start: "<tool_call:opensource>".to_owned(),
+                head_end: HeadEnd::NextTag { separator: "<tool_sep:opensource>" },
+                end: "</tool_call:opensource>".to_owned(),
+                section_ends: vec!["</tool_calls:opensource>".to_owned()],
+                ..call
+            },
+            argument: ArgumentTags {
+                start: "<arg_key:opensource>".to_owned(),
+                key_end: "</arg_key:opensource>",
+                value_start: "<arg_value:opensource>",
+                value_end: ValueEnd::Tag("</arg_value:opensource>".to_owned()),
+                ..argument
+            },
+            element_starts,
+            type_source,
         }
     }
 
     /// `<invoke name="…">`, with `prefix` after the `<` or `</` of each tag.
     pub(super) fn invoke(prefix: &'static str) -> Self {
         Self {
-            call_prefix: "",
-            call_start: format!("<{prefix}invoke name="),
-            head_end: HeadEnd::TagEnd,
-            argument_start: format!("<{prefix}parameter name="),
-            key_end: ">",
-            value_start: "",
-            value_end: ValueEnd::Tag(format!("</{prefix}parameter>")),
-            call_end: format!("</{prefix}invoke>"),
-            outer_end: None,
-            section_ends: SECTION_ENDS.iter().map(|end| (*end).to_owned()).collect(),
+            call: CallTags {
+                prefix: "",
+                start: format!("<{prefix}invoke name="),
+                head_end: HeadEnd::TagEnd,
+                end: format!("</{prefix}invoke>"),
+                outer_end: None,
+                section_ends: SECTION_ENDS.iter().map(|end| (*end).to_owned()).collect(),
+            },
+            argument: ArgumentTags {
+                start: format!("<{prefix}parameter name="),
+                key_end: ">",
+                value_start: "",
+                value_end: ValueEnd::Tag(format!("</{prefix}parameter>")),
+                trims_newlines: false,
+            },
             element_starts: &[],
-            trims_newlines: false,
             type_source: TypeSource::StringAttribute,
         }
     }
@@ -158,18 +205,22 @@ impl TagSyntax {
     /// MiniMax M3: each argument has a tag with its own name.
     pub(super) fn minimax() -> Self {
         Self {
-            call_prefix: "",
-            call_start: minimax!("<invoke name=").to_owned(),
-            head_end: HeadEnd::TagEnd,
-            argument_start: minimax!("<").to_owned(),
-            key_end: ">",
-            value_start: "",
-            value_end: ValueEnd::Named(minimax!("</")),
-            call_end: minimax!("</invoke>").to_owned(),
-            outer_end: None,
-            section_ends: vec![minimax!("</tool_call>").to_owned()],
+            call: CallTags {
+                prefix: "",
+                start: minimax!("<invoke name=").to_owned(),
+                head_end: HeadEnd::TagEnd,
+                end: minimax!("</invoke>").to_owned(),
+                outer_end: None,
+                section_ends: vec![minimax!("</tool_call>").to_owned()],
+            },
+            argument: ArgumentTags {
+                start: minimax!("<").to_owned(),
+                key_end: ">",
+                value_start: "",
+                value_end: ValueEnd::Named(minimax!("</")),
+                trims_newlines: false,
+            },
             element_starts: &[],
-            trims_newlines: false,
             type_source: TypeSource::Schema,
         }
     }
@@ -177,36 +228,32 @@ impl TagSyntax {
     /// Kimi K3.
     pub(super) fn xtml() -> Self {
         Self {
-            call_prefix: "",
-            call_start: "<|open|>call ".to_owned(),
-            head_end: HeadEnd::Text("<|sep|>"),
-            argument_start: "<|open|>argument ".to_owned(),
-            key_end: "<|sep|>",
-            value_start: "",
-            value_end: ValueEnd::Tag("<|close|>argument<|sep|>".to_owned()),
-            call_end: "<|close|>call<|sep|>".to_owned(),
-            outer_end: None,
-            section_ends: vec![
-                "<|close|>tools<|sep|>".to_owned(),
-                "<|close|>message<|sep|>".to_owned(),
-            ],
+            call: CallTags {
+                prefix: "",
+                start: "<|open|>call ".to_owned(),
+                head_end: HeadEnd::Text("<|sep|>"),
+                end: "<|close|>call<|sep|>".to_owned(),
+                outer_end: None,
+                section_ends: vec![
+                    "<|close|>tools<|sep|>".to_owned(),
+                    "<|close|>message<|sep|>".to_owned(),
+                ],
+            },
+            argument: ArgumentTags {
+                start: "<|open|>argument ".to_owned(),
+                key_end: "<|sep|>",
+                value_start: "",
+                value_end: ValueEnd::Tag("<|close|>argument<|sep|>".to_owned()),
+                trims_newlines: false,
+            },
             element_starts: &[],
-            trims_newlines: false,
             type_source: TypeSource::TypeAttribute,
         }
     }
 
     /// The first byte of every tag.
     pub(super) fn tag_byte(&self) -> u8 {
-        self.argument_start.as_bytes()[0]
-    }
-
-    /// Returns the tag that ends the value of an argument.
-    pub(super) fn value_end(&self, key: &str) -> String {
-        match &self.value_end {
-            ValueEnd::Tag(tag) => tag.clone(),
-            ValueEnd::Named(start) => format!("{start}{key}>"),
-        }
+        self.argument.start.as_bytes()[0]
     }
 
     /// Returns the name of the tool. `head` is the text before the end of the name.
@@ -215,7 +262,7 @@ impl TagSyntax {
             TypeSource::TypeAttribute => attribute_value(head, "tool").unwrap_or_default(),
             TypeSource::Schema | TypeSource::StringAttribute => {
                 let head = head.trim();
-                if self.head_end == HeadEnd::TagEnd {
+                if self.call.head_end == HeadEnd::TagEnd {
                     split_quoted(head).0
                 } else {
                     head.trim_matches('"')
@@ -227,7 +274,7 @@ impl TagSyntax {
 
     /// Whether the text before the end of the name has no other attributes, if it must have none.
     pub(super) fn is_head(&self, head: &str) -> bool {
-        self.head_end != HeadEnd::TagEnd || split_quoted(head.trim()).1.trim().is_empty()
+        self.call.head_end != HeadEnd::TagEnd || split_quoted(head.trim()).1.trim().is_empty()
     }
 
     /// Returns the name of an argument and its declared type. `head` is the text of the tag.

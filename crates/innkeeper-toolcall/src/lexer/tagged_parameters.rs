@@ -48,19 +48,44 @@ pub(crate) struct TaggedParameters {
     pub(super) phase: ParameterPhase,
     /// The number of bytes before the current input.
     pub(super) base_offset: usize,
-    head: String,
-    /// The name of the tool, if it isn't simply the head.
-    name: Option<String>,
+    head: Head,
     pub(super) parameters: ToolParameters,
+    pub(super) current: CurrentArgument,
+    pub(super) arguments: Vec<Argument>,
+    pub(super) doubts: Doubts,
+}
+
+/// The text up to the end of the tool name.
+#[derive(Debug, Default)]
+struct Head {
+    text: String,
+    /// The name of the tool, if it isn't simply the text.
+    name: Option<String>,
     /// Whether only the name of an offered tool makes the text a call.
     requires_tool: bool,
+}
+
+impl Head {
+    fn name(&self, syntax: &TagSyntax) -> String {
+        self.name.clone().unwrap_or_else(|| syntax.name(&self.text))
+    }
+}
+
+/// The argument that is being read.
+#[derive(Debug, Default)]
+pub(super) struct CurrentArgument {
     key: String,
     /// Whether white space follows the tag of the key.
     has_gap: bool,
-    /// The closing tag of the current value.
+    /// The closing tag of the value.
     pub(super) value_end: String,
     value_start: usize,
     pub(super) scan: ValueScan,
+}
+
+/// What speaks against the first reading of a call.
+#[derive(Debug, Default)]
+pub(super) struct Doubts {
     /// Whether the call has a second reading.
     pub(super) is_ambiguous: bool,
     /// The arguments whose tags a value contained, although they hadn't come yet.
@@ -69,9 +94,6 @@ pub(crate) struct TaggedParameters {
     has_lines: bool,
     /// Whether a tag of the call is missing, so that all others must be there.
     is_damaged: bool,
-    pub(super) arguments: Vec<Argument>,
-    /// The names of the arguments so far, including the current one.
-    given: HashSet<String>,
 }
 
 impl TaggedParameters {
@@ -83,19 +105,21 @@ impl TaggedParameters {
     /// Creates the lexer for `<function=name>`, including the marker.
     pub(super) fn tagged_function() -> Self {
         let mut lexer = Self::function();
-        lexer.syntax.call_prefix = "<function=";
+        lexer.syntax.call.prefix = "<function=";
         lexer
     }
 
     /// Creates the lexer for `<parameter=name>` in place of `<function=name>`, after the marker.
     pub(super) fn misnamed_function() -> Self {
-        Self { requires_tool: true, ..Self::function() }
+        let mut lexer = Self::function();
+        lexer.head.requires_tool = true;
+        lexer
     }
 
     /// Creates the lexer for `<parameter=name>` in place of `<function=name>`, including the marker.
     pub(super) fn tagged_misnamed_function() -> Self {
         let mut lexer = Self::misnamed_function();
-        lexer.syntax.call_prefix = "<parameter=";
+        lexer.syntax.call.prefix = "<parameter=";
         lexer
     }
 
@@ -104,28 +128,18 @@ impl TaggedParameters {
             syntax,
             phase: ParameterPhase::CallPrefix,
             base_offset: 0,
-            head: String::new(),
-            name: None,
+            head: Head::default(),
             parameters: ToolParameters::default(),
-            requires_tool: false,
-            key: String::new(),
-            has_gap: false,
-            value_end: String::new(),
-            value_start: 0,
-            scan: ValueScan::default(),
-            is_ambiguous: false,
-            mentioned: HashSet::new(),
-            has_lines: false,
-            is_damaged: false,
+            current: CurrentArgument::default(),
             arguments: Vec::new(),
-            given: HashSet::new(),
+            doubts: Doubts::default(),
         }
     }
 
     fn lex_call_prefix(&mut self, input: &str, at: &mut usize) -> Option<LexStatus> {
-        match match_prefix(&input[*at..], self.syntax.call_prefix) {
+        match match_prefix(&input[*at..], self.syntax.call.prefix) {
             PrefixMatch::Yes => {
-                *at += self.syntax.call_prefix.len();
+                *at += self.syntax.call.prefix.len();
                 self.phase = ParameterPhase::Head;
                 None
             }
@@ -145,26 +159,26 @@ impl TaggedParameters {
             match self.match_head_end(&input[*at..], tools) {
                 HeadMatch::End { length, phase } => {
                     *at += length;
-                    let name = self.name();
-                    if !self.syntax.is_head(&self.head)
-                        || self.requires_tool && resolve(tools, &name).is_none()
+                    let name = self.head.name(&self.syntax);
+                    if !self.syntax.is_head(&self.head.text)
+                        || self.head.requires_tool && resolve(tools, &name).is_none()
                     {
                         return Some(LexStatus::NotACall { used: *at });
                     }
                     self.parameters = ToolParameters::for_tool(tools, &name);
-                    self.has_lines = self.head.ends_with('\n');
+                    self.doubts.has_lines = self.head.text.ends_with('\n');
                     update.name = Some(name);
                     update.name_at = *at;
                     self.phase = phase;
                     return None;
                 }
                 HeadMatch::NeedMore => return Some(self.need_more(input, *at)),
-                HeadMatch::No if letter == '<' || self.head.len() >= MAX_NAME_BYTES => {
+                HeadMatch::No if letter == '<' || self.head.text.len() >= MAX_NAME_BYTES => {
                     return Some(LexStatus::NotACall { used: *at });
                 }
                 HeadMatch::No => {}
             }
-            self.head.push(letter);
+            self.head.text.push(letter);
             *at += letter.len_utf8();
         }
         Some(self.need_more(input, input.len()))
@@ -172,7 +186,7 @@ impl TaggedParameters {
 
     fn match_head_end(&mut self, rest: &str, tools: &Tools) -> HeadMatch {
         let arguments = ParameterPhase::BetweenArguments;
-        match self.syntax.head_end {
+        match self.syntax.call.head_end {
             HeadEnd::Text(end) => {
                 HeadMatch::from_prefix(match_prefix(rest, end), end.len(), arguments)
             }
@@ -184,7 +198,7 @@ impl TaggedParameters {
                 if match_prefix(rest, separator) == PrefixMatch::Yes {
                     return HeadMatch::from_prefix(PrefixMatch::Yes, separator.len(), arguments);
                 }
-                let tags = [&*self.syntax.argument_start, &*self.syntax.call_end];
+                let tags = [&*self.syntax.argument.start, &*self.syntax.call.end];
                 let results = tags.map(|tag| match_prefix(rest, tag));
                 if results.contains(&PrefixMatch::Yes) {
                     HeadMatch::from_prefix(PrefixMatch::Yes, 0, arguments)
@@ -202,26 +216,26 @@ impl TaggedParameters {
     /// Accepts two kinds of damage after a name: the key without its opening tag, and a closing tag
     /// of a value at a tool without arguments.
     fn match_damaged_head(&mut self, rest: &str, tools: &Tools) -> HeadMatch {
-        let key_end = match_prefix(rest, self.syntax.key_end);
-        let value_end = self.syntax.value_end("");
+        let key_end = match_prefix(rest, self.syntax.argument.key_end);
+        let value_end = self.syntax.argument.value_end("");
         let results = [key_end, match_prefix(rest, &value_end)];
-        let words = self.head.split_once(char::is_whitespace);
+        let words = self.head.text.split_once(char::is_whitespace);
         match (results, words) {
             ([PrefixMatch::Yes, _], Some((name, key))) => {
                 let name = name.to_owned();
                 let key = key.trim().to_owned();
                 let is_listed = ToolParameters::for_tool(tools, &name).lists(&key);
-                self.name = Some(name);
+                self.head.name = Some(name);
                 if !is_listed {
                     return HeadMatch::No;
                 }
-                self.key = key;
-                self.is_damaged = true;
-                let length = self.syntax.key_end.len();
+                self.current.key = key;
+                self.doubts.is_damaged = true;
+                let length = self.syntax.argument.key_end.len();
                 HeadMatch::End { length, phase: ParameterPhase::BeforeValue }
             }
-            ([_, PrefixMatch::Yes], _) if is_without_arguments(tools, self.head.trim()) => {
-                self.is_damaged = true;
+            ([_, PrefixMatch::Yes], _) if is_without_arguments(tools, self.head.text.trim()) => {
+                self.doubts.is_damaged = true;
                 let phase = ParameterPhase::BetweenArguments;
                 HeadMatch::End { length: value_end.len(), phase }
             }
@@ -237,7 +251,7 @@ impl TaggedParameters {
         text_end: Option<TextEnd>,
     ) -> Option<LexStatus> {
         let blank = leading_whitespace_len(&input[*at..]);
-        self.has_lines |= input[*at..*at + blank].contains('\n');
+        self.doubts.has_lines |= input[*at..*at + blank].contains('\n');
         *at += blank;
         let rest = &input[*at..];
         if rest.is_empty() {
@@ -251,11 +265,11 @@ impl TaggedParameters {
             });
         }
         match (
-            match_prefix(rest, &self.syntax.call_end),
-            match_prefix(rest, &self.syntax.argument_start),
+            match_prefix(rest, &self.syntax.call.end),
+            match_prefix(rest, &self.syntax.argument.start),
         ) {
             (PrefixMatch::Yes, _) => {
-                *at += self.syntax.call_end.len();
+                *at += self.syntax.call.end.len();
                 self.phase = ParameterPhase::Tail;
                 None
             }
@@ -263,8 +277,8 @@ impl TaggedParameters {
                 Some(self.need_more(input, *at))
             }
             (_, PrefixMatch::Yes) => {
-                *at += self.syntax.argument_start.len();
-                self.key.clear();
+                *at += self.syntax.argument.start.len();
+                self.current.key.clear();
                 self.phase = ParameterPhase::Key;
                 None
             }
@@ -274,19 +288,21 @@ impl TaggedParameters {
 
     fn lex_key(&mut self, input: &str, at: &mut usize) -> Option<LexStatus> {
         while let Some(letter) = input[*at..].chars().next() {
-            match match_prefix(&input[*at..], self.syntax.key_end) {
+            match match_prefix(&input[*at..], self.syntax.argument.key_end) {
                 PrefixMatch::Yes => {
-                    *at += self.syntax.key_end.len();
+                    *at += self.syntax.argument.key_end.len();
                     self.phase = ParameterPhase::BeforeValue;
                     return None;
                 }
                 PrefixMatch::Partial => return Some(self.need_more(input, *at)),
-                PrefixMatch::No if self.key.len() >= MAX_NAME_BYTES || !is_key_char(letter) => {
+                PrefixMatch::No
+                    if self.current.key.len() >= MAX_NAME_BYTES || !is_key_char(letter) =>
+                {
                     return Some(LexStatus::NotACall { used: *at });
                 }
                 PrefixMatch::No => {}
             }
-            self.key.push(letter);
+            self.current.key.push(letter);
             *at += letter.len_utf8();
         }
         Some(self.need_more(input, input.len()))
@@ -295,45 +311,42 @@ impl TaggedParameters {
     /// Lexes the text between the key and the value.
     fn lex_before_value(&mut self, input: &str, at: &mut usize) -> Option<LexStatus> {
         let rest = &input[*at..];
-        let skipped = match self.syntax.value_start {
+        let skipped = match self.syntax.argument.value_start {
             "" => 0,
             _ => leading_whitespace_len(rest),
         };
-        self.has_gap |= skipped > 0;
-        match match_prefix(&rest[skipped..], self.syntax.value_start) {
-            PrefixMatch::Yes => *at += skipped + self.syntax.value_start.len(),
+        self.current.has_gap |= skipped > 0;
+        match match_prefix(&rest[skipped..], self.syntax.argument.value_start) {
+            PrefixMatch::Yes => *at += skipped + self.syntax.argument.value_start.len(),
             PrefixMatch::Partial => return Some(self.need_more(input, *at + skipped)),
             // The tag before the value is missing.
             PrefixMatch::No
-                if !self.has_gap && !rest.starts_with('<') && self.parameters.lists(&self.key) =>
+                if !self.current.has_gap
+                    && !rest.starts_with('<')
+                    && self.parameters.lists(&self.current.key) =>
             {
-                self.is_damaged = true;
+                self.doubts.is_damaged = true;
             }
             PrefixMatch::No => return Some(LexStatus::NotACall { used: *at + skipped }),
         }
-        let (name, _) = self.syntax.parse_argument_key(&self.key);
-        self.value_end = self.syntax.value_end(&name);
-        self.given.insert(name);
-        self.value_start = self.base_offset + *at;
-        self.scan = ValueScan::default();
-        self.has_gap = false;
+        let (name, _) = self.syntax.parse_argument_key(&self.current.key);
+        self.current.value_end = self.syntax.argument.value_end(&name);
+        self.current.value_start = self.base_offset + *at;
+        self.current.scan = ValueScan::default();
+        self.current.has_gap = false;
+        self.parameters.give(name);
         self.phase = ParameterPhase::Value;
         None
     }
 
     /// Ends the current value at `end`.
     pub(super) fn push_argument(&mut self, end: usize, is_closed: bool) {
-        let head = std::mem::take(&mut self.key);
-        self.arguments.push(Argument { head, range: self.value_start..end, is_closed });
-    }
-
-    /// Whether the tool has an argument with this name that hasn't come yet.
-    pub(super) fn is_wanted(&self, name: &str) -> bool {
-        self.parameters.accepts(name) && !self.given.contains(name)
+        let head = std::mem::take(&mut self.current.key);
+        self.arguments.push(Argument { head, range: self.current.value_start..end, is_closed });
     }
 
     fn lex_tail(&mut self, input: &str, at: usize, text_end: Option<TextEnd>) -> LexStatus {
-        let Some(outer) = self.syntax.outer_end else { return LexStatus::Done { used: at } };
+        let Some(outer) = self.syntax.call.outer_end else { return LexStatus::Done { used: at } };
         match match_after_whitespace(&input[at..], &[outer], text_end.map(|_| false)) {
             PrefixMatch::Yes => {
                 LexStatus::Done { used: at + leading_whitespace_len(&input[at..]) + outer.len() }
@@ -348,10 +361,6 @@ impl TaggedParameters {
         LexStatus::NeedMore { held: input.len() - at }
     }
 
-    fn name(&self) -> String {
-        self.name.clone().unwrap_or_else(|| self.syntax.name(&self.head))
-    }
-
     /// Returns the value of an argument without the line breaks that belong to its tags; `None` if
     /// the closing tag is missing and a line break may belong to either.
     fn value_text<'t>(&self, argument: &Argument, text: &'t str) -> Option<&'t str> {
@@ -359,18 +368,18 @@ impl TaggedParameters {
         let after_start = strip_first_break(value);
         let before_end = strip_last_break(value);
         let unframed = after_start.and_then(strip_last_break);
-        match (argument.is_closed, self.syntax.trims_newlines) {
+        match (argument.is_closed, self.syntax.argument.trims_newlines) {
             (_, true) if unframed.is_some() => unframed,
             (true, _) => Some(value),
             (false, true) => (after_start.or(before_end).is_none()).then_some(value),
-            (false, false) if self.has_lines => before_end.or(Some(value)),
+            (false, false) if self.doubts.has_lines => before_end.or(Some(value)),
             (false, false) => before_end.is_none().then_some(value),
         }
     }
 
     /// Returns the reason why the text doesn't have exactly one reading.
     fn find_doubt(&self, text: &str) -> Option<String> {
-        if self.is_ambiguous || !self.mentioned.is_subset(&self.given) {
+        if self.doubts.is_ambiguous || !self.parameters.has_given(&self.doubts.mentioned) {
             return Some("a value contains the start of an argument that is missing".to_owned());
         }
         for (index, argument) in self.arguments.iter().enumerate() {
@@ -384,7 +393,7 @@ impl TaggedParameters {
             let value = text.get(argument.range.clone()).unwrap_or_default();
             // A tag in a value without a closing tag may be the wrong closing tag.
             if !argument.is_closed
-                && (self.is_damaged
+                && (self.doubts.is_damaged
                     || value.contains('<')
                     || self.value_text(argument, text).is_none())
             {
@@ -495,23 +504,23 @@ impl Lexer for TaggedParameters {
                 ));
             }
         };
-        Ok(vec![RawCall::new(self.name(), arguments)])
+        Ok(vec![RawCall::new(self.head.name(&self.syntax), arguments)])
     }
 
     fn raw_end(&self, text: &str) -> Option<RawEnd> {
-        let value_end = match &self.syntax.value_end {
+        let value_end = match &self.syntax.argument.value_end {
             ValueEnd::Tag(tag) => tag.clone(),
             ValueEnd::Named(start) => (*start).to_owned(),
         };
-        let closers = vec![value_end, self.syntax.call_end.clone()];
-        let starts = [&self.syntax.call_start, &self.syntax.argument_start];
+        let closers = vec![value_end, self.syntax.call.end.clone()];
+        let starts = [&self.syntax.call.start, &self.syntax.argument.start];
         let is_regular = |argument: &Argument| {
             let value = text.get(argument.range.clone()).unwrap_or_default();
             let mut tags = closers.iter().chain(starts);
             argument.is_closed
                 && !tags.any(|tag| memmem::find(value.as_bytes(), tag.as_bytes()).is_some())
         };
-        let is_regular = !self.is_damaged && self.arguments.iter().all(is_regular);
+        let is_regular = !self.doubts.is_damaged && self.arguments.iter().all(is_regular);
         Some(RawEnd { closers, is_regular })
     }
 
@@ -519,7 +528,9 @@ impl Lexer for TaggedParameters {
         match self.phase {
             ParameterPhase::CallPrefix => false,
             ParameterPhase::Head => {
-                !self.requires_tool && self.syntax.is_head(&self.head) && is_name(&self.name())
+                !self.head.requires_tool
+                    && self.syntax.is_head(&self.head.text)
+                    && is_name(&self.head.name(&self.syntax))
             }
             ParameterPhase::BetweenArguments
             | ParameterPhase::Key

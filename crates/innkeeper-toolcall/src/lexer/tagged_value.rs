@@ -85,7 +85,7 @@ impl TaggedParameters {
             let rest = &input.as_bytes()[*at..];
             let offset = memchr::memchr(self.syntax.tag_byte(), rest).unwrap_or(rest.len());
             if let Some(last) = rest[..offset].last() {
-                self.scan.last_byte = *last;
+                self.current.scan.last_byte = *last;
             }
             *at += offset;
             if *at == input.len() {
@@ -94,7 +94,7 @@ impl TaggedParameters {
             let step = self.match_tag(&input[*at..], text_end);
             match step {
                 ValueStep::Part(length) => {
-                    self.scan.last_byte = input.as_bytes()[*at + length - 1];
+                    self.current.scan.last_byte = input.as_bytes()[*at + length - 1];
                     *at += length;
                 }
                 ValueStep::NeedMore => return Some(self.need_more(input, *at)),
@@ -112,16 +112,16 @@ impl TaggedParameters {
     }
 
     fn match_tag(&mut self, rest: &str, text_end: Option<TextEnd>) -> ValueStep {
-        let value_end = match_prefix(rest, &self.value_end);
+        let value_end = match_prefix(rest, &self.current.value_end);
         if value_end == PrefixMatch::Yes {
             return self.match_value_end(rest, text_end);
         }
-        let call_end = match_prefix(rest, &self.syntax.call_end);
+        let call_end = match_prefix(rest, &self.syntax.call.end);
         if call_end == PrefixMatch::Yes {
             return self.match_call_end(rest, text_end);
         }
-        let call_start = match_prefix(rest, &self.syntax.call_start);
-        let argument_start = match_prefix(rest, &self.syntax.argument_start);
+        let call_start = match_prefix(rest, &self.syntax.call.start);
+        let argument_start = match_prefix(rest, &self.syntax.argument.start);
         let tags = [value_end, call_end, call_start, argument_start];
         if tags.contains(&PrefixMatch::Partial) && text_end.is_none() {
             return ValueStep::NeedMore;
@@ -129,7 +129,7 @@ impl TaggedParameters {
         if call_start == PrefixMatch::Yes {
             match self.match_example(rest) {
                 ExampleMatch::Open(length) => {
-                    self.scan.open_calls += 1;
+                    self.current.scan.open_calls += 1;
                     return ValueStep::Part(length);
                 }
                 ExampleMatch::Closed(length) => return ValueStep::Part(length),
@@ -137,10 +137,12 @@ impl TaggedParameters {
                 ExampleMatch::NeedMore | ExampleMatch::No => {}
             }
         }
-        if argument_start == PrefixMatch::Yes && self.scan.open_calls == 0 {
+        if argument_start == PrefixMatch::Yes && self.current.scan.open_calls == 0 {
             return self.match_argument(rest, text_end);
         }
-        for (open, start) in self.scan.open_elements.iter_mut().zip(self.syntax.element_starts) {
+        for (open, start) in
+            self.current.scan.open_elements.iter_mut().zip(self.syntax.element_starts)
+        {
             let next = rest.strip_prefix(start).and_then(|rest| rest.chars().next());
             *open += usize::from(next.is_some_and(|next| next == '>' || next.is_whitespace()));
         }
@@ -149,7 +151,7 @@ impl TaggedParameters {
 
     /// Whether a closing tag that may follow the call starts here, with its length.
     fn match_section_end(&self, rest: &str) -> (PrefixMatch, usize) {
-        let tags = self.syntax.section_ends.iter();
+        let tags = self.syntax.call.section_ends.iter();
         let results: Vec<_> = tags.map(|tag| (match_prefix(rest, tag), tag.len())).collect();
         let find = |wanted: PrefixMatch| results.iter().find(|(matched, _)| *matched == wanted);
         find(PrefixMatch::Yes)
@@ -160,32 +162,32 @@ impl TaggedParameters {
 
     /// Decides about the closing tag of a value at the start of `rest`.
     fn match_value_end(&mut self, rest: &str, text_end: Option<TextEnd>) -> ValueStep {
-        let used = self.value_end.len();
-        if self.scan.open_calls > 0 {
+        let used = self.current.value_end.len();
+        if self.current.scan.open_calls > 0 {
             return ValueStep::Part(used);
         }
-        let in_argument = self.scan.open_arguments > 0;
+        let in_argument = self.current.scan.open_arguments > 0;
         let after = self.match_after_value(&rest[used..], text_end);
         let may_close_element = matches!(after, AfterValue::CallEnd)
-            && self.scan.open_elements.iter().all(|open| *open > 0);
+            && self.current.scan.open_elements.iter().all(|open| *open > 0);
         match after {
             AfterValue::NeedMore => return ValueStep::NeedMore,
             // Both tags may belong to the file that the value contains.
             _ if may_close_element => {
                 match self.match_section_end_after_call(&rest[used..], text_end) {
-                    PrefixMatch::Yes => self.is_ambiguous |= in_argument,
+                    PrefixMatch::Yes => self.doubts.is_ambiguous |= in_argument,
                     PrefixMatch::Partial => return ValueStep::NeedMore,
                     PrefixMatch::No => return self.pass_value_end(),
                 }
             }
             // With an open argument in the value, both tags may belong to an example.
-            AfterValue::CallEnd | AfterValue::TextEnd => self.is_ambiguous |= in_argument,
-            AfterValue::Argument(key) if self.is_wanted(&key) => {
+            AfterValue::CallEnd | AfterValue::TextEnd => self.doubts.is_ambiguous |= in_argument,
+            AfterValue::Argument(key) if self.parameters.wants(&key) => {
                 // Either the tag closes an example, or the value.
-                self.is_ambiguous |= in_argument;
+                self.doubts.is_ambiguous |= in_argument;
             }
             AfterValue::Argument(_) if !in_argument => {}
-            AfterValue::DamagedArgument if !in_argument => self.is_ambiguous = true,
+            AfterValue::DamagedArgument if !in_argument => self.doubts.is_ambiguous = true,
             AfterValue::Argument(_) | AfterValue::DamagedArgument | AfterValue::Other => {
                 return self.pass_value_end();
             }
@@ -196,18 +198,18 @@ impl TaggedParameters {
 
     /// Takes the closing tag of a value as a part of the value.
     fn pass_value_end(&mut self) -> ValueStep {
-        let open_elements = &mut self.scan.open_elements[ARGUMENT];
+        let open_elements = &mut self.current.scan.open_elements[ARGUMENT];
         *open_elements = open_elements.saturating_sub(1);
-        self.scan.open_arguments = self.scan.open_arguments.saturating_sub(1);
-        ValueStep::Part(self.value_end.len())
+        self.current.scan.open_arguments = self.current.scan.open_arguments.saturating_sub(1);
+        ValueStep::Part(self.current.value_end.len())
     }
 
     /// Whether the end of the call is followed by the end of its section or of the text. `rest` is
     /// the text after a value.
     fn match_section_end_after_call(&self, rest: &str, text_end: Option<TextEnd>) -> PrefixMatch {
-        let call_end = leading_whitespace_len(rest) + self.syntax.call_end.len();
+        let call_end = leading_whitespace_len(rest) + self.syntax.call.end.len();
         let ended = text_end.map(|_| true);
-        match_after_whitespace(&rest[call_end..], &self.syntax.section_ends, ended)
+        match_after_whitespace(&rest[call_end..], &self.syntax.call.section_ends, ended)
     }
 
     fn match_after_value(&self, rest: &str, text_end: Option<TextEnd>) -> AfterValue {
@@ -224,8 +226,8 @@ impl TaggedParameters {
         if rest.is_empty() {
             return undecided;
         }
-        let argument_start = &self.syntax.argument_start;
-        match (match_prefix(rest, &self.syntax.call_end), match_prefix(rest, argument_start)) {
+        let argument_start = &self.syntax.argument.start;
+        match (match_prefix(rest, &self.syntax.call.end), match_prefix(rest, argument_start)) {
             (PrefixMatch::Yes, _) => AfterValue::CallEnd,
             (PrefixMatch::Partial, _) | (_, PrefixMatch::Partial) => undecided,
             (_, PrefixMatch::Yes) => match self.match_key(&rest[argument_start.len()..]) {
@@ -241,22 +243,22 @@ impl TaggedParameters {
 
     /// Decides about the end of a call at the start of `rest`.
     fn match_call_end(&mut self, rest: &str, text_end: Option<TextEnd>) -> ValueStep {
-        let used = self.syntax.call_end.len();
-        if self.scan.open_calls > 0 {
-            self.scan.open_calls -= 1;
+        let used = self.syntax.call.end.len();
+        if self.current.scan.open_calls > 0 {
+            self.current.scan.open_calls -= 1;
             return ValueStep::Part(used);
         }
         // The model forgot the closing tag of the value. Only at the end of the text is it certain
         // that the value doesn't go on.
         match self.match_text_end(&rest[used..], text_end) {
             PrefixMatch::Yes => {
-                self.is_ambiguous |= self.scan.open_arguments > 0;
+                self.doubts.is_ambiguous |= self.current.scan.open_arguments > 0;
                 let phase = ParameterPhase::Tail;
                 ValueStep::End(ValueBoundary { used, phase, is_closed: false })
             }
             PrefixMatch::Partial if text_end.is_none() => ValueStep::NeedMore,
             PrefixMatch::Partial | PrefixMatch::No => {
-                let open_elements = &mut self.scan.open_elements[CALL];
+                let open_elements = &mut self.current.scan.open_elements[CALL];
                 *open_elements = open_elements.saturating_sub(1);
                 ValueStep::Part(used)
             }
@@ -289,35 +291,42 @@ impl TaggedParameters {
 
     /// Decides about the start of an argument at the start of `rest`, without a closing tag before.
     fn match_argument(&mut self, rest: &str, text_end: Option<TextEnd>) -> ValueStep {
-        let start = self.syntax.argument_start.len();
+        let start = self.syntax.argument.start.len();
         let (key, key_length) = match self.match_key(&rest[start..]) {
             KeyMatch::Key(key, length) => (self.syntax.parse_argument_key(key).0, length),
             KeyMatch::NeedMore if text_end.is_none() => return ValueStep::NeedMore,
             KeyMatch::Invalid(key) => {
                 let (name, _) = self.syntax.parse_argument_key(key);
-                self.is_ambiguous |= self.parameters.lists(&name) && self.is_wanted(&name);
+                self.doubts.is_ambiguous |=
+                    self.parameters.lists(&name) && self.parameters.wants(&name);
                 return ValueStep::Part(1);
             }
             KeyMatch::NeedMore => return ValueStep::Part(1),
         };
         let used = start + key_length;
-        let starts_line = self.syntax.trims_newlines && self.scan.last_byte == b'\n';
-        if self.is_wanted(&key) {
+        let starts_line =
+            self.syntax.argument.trims_newlines && self.current.scan.last_byte == b'\n';
+        if self.parameters.wants(&key) {
             // Without an argument that it requires, the tool can't be called. So if its tag starts a
             // line, the model forgot the closing tag.
-            if starts_line && self.scan.open_arguments == 0 && self.parameters.requires(&key) {
+            if starts_line
+                && self.current.scan.open_arguments == 0
+                && self.parameters.requires(&key)
+            {
                 let phase = ParameterPhase::BetweenArguments;
                 return ValueStep::End(ValueBoundary { used: 0, phase, is_closed: false });
             }
-            self.mentioned.insert(key.clone());
+            self.doubts.mentioned.insert(key.clone());
         }
         // Only a tag of the same name closes it, and a tag that is closed at once needs none.
-        if self.syntax.value_end(&key) != self.value_end || rest[..used - 1].ends_with('/') {
+        if self.syntax.argument.value_end(&key) != self.current.value_end
+            || rest[..used - 1].ends_with('/')
+        {
             return ValueStep::Part(used);
         }
         match self.match_value_start(&rest[used..]) {
             PrefixMatch::Partial if text_end.is_none() => return ValueStep::NeedMore,
-            PrefixMatch::Yes => self.scan.open_arguments += 1,
+            PrefixMatch::Yes => self.current.scan.open_arguments += 1,
             PrefixMatch::Partial | PrefixMatch::No => {}
         }
         ValueStep::Part(used)
@@ -326,13 +335,13 @@ impl TaggedParameters {
     /// Whether a value can start after the key of an argument: prose that mentions the tag goes on
     /// differently in most syntaxes.
     fn match_value_start(&self, rest: &str) -> PrefixMatch {
-        if self.syntax.trims_newlines {
+        if self.syntax.argument.trims_newlines {
             return match match_prefix(rest, "\n") {
                 PrefixMatch::No => match_prefix(rest, "\r\n"),
                 decided => decided,
             };
         }
-        match self.syntax.value_start {
+        match self.syntax.argument.value_start {
             "" => PrefixMatch::Yes,
             start => match_after_whitespace(rest, &[start], None),
         }
@@ -340,9 +349,12 @@ impl TaggedParameters {
 
     fn match_key<'t>(&self, text: &'t str) -> KeyMatch<'t> {
         for (offset, letter) in text.char_indices() {
-            match match_prefix(&text[offset..], self.syntax.key_end) {
+            match match_prefix(&text[offset..], self.syntax.argument.key_end) {
                 PrefixMatch::Yes if offset > 0 => {
-                    return KeyMatch::Key(&text[..offset], offset + self.syntax.key_end.len());
+                    return KeyMatch::Key(
+                        &text[..offset],
+                        offset + self.syntax.argument.key_end.len(),
+                    );
                 }
                 PrefixMatch::Partial => return KeyMatch::NeedMore,
                 PrefixMatch::Yes | PrefixMatch::No => {}
@@ -356,10 +368,10 @@ impl TaggedParameters {
 
     /// Whether the text after the start of a call is an example call, and not the mention of a tag.
     fn match_example(&self, rest: &str) -> ExampleMatch {
-        let from = self.syntax.call_start.len();
+        let from = self.syntax.call.start.len();
         let head = first_bytes(&rest[from..], MAX_NAME_BYTES + MAX_LOOKAHEAD_BYTES + 1);
-        let mut next = vec![&*self.syntax.argument_start, &*self.syntax.call_end];
-        if let HeadEnd::NextTag { separator } = self.syntax.head_end {
+        let mut next = vec![&*self.syntax.argument.start, &*self.syntax.call.end];
+        if let HeadEnd::NextTag { separator } = self.syntax.call.head_end {
             next.push(separator);
             let first = head.trim_start();
             let results = ["{", "[", "<function="].map(|start| match_prefix(first, start));
@@ -370,7 +382,7 @@ impl TaggedParameters {
                 return ExampleMatch::NeedMore;
             }
         }
-        let (end, end_length) = match self.syntax.head_end {
+        let (end, end_length) = match self.syntax.call.head_end {
             HeadEnd::Text(end) => (head.find(end), end.len()),
             HeadEnd::TagEnd => (head.find('>'), 1),
             HeadEnd::NextTag { .. } => (head.find('<'), 0),
@@ -383,7 +395,7 @@ impl TaggedParameters {
             return ExampleMatch::No;
         }
         let length = from + end + end_length;
-        if self.syntax.head_end == HeadEnd::TagEnd && head[..end].ends_with('/') {
+        if self.syntax.call.head_end == HeadEnd::TagEnd && head[..end].ends_with('/') {
             return ExampleMatch::Closed(length);
         }
         match match_after_whitespace(&rest[length..], &next, None) {

@@ -11,7 +11,7 @@ use crate::tool::{Tool, Tools};
 const OPEN_KEYWORDS: &[&str] =
     &["additionalProperties", "patternProperties", "$ref", "allOf", "anyOf", "oneOf"];
 
-/// The declared arguments of one tool.
+/// The declared arguments of one tool, and those that a call has given.
 ///
 /// Raw values have no escapes, so the text of a value can look like the start of the next argument.
 /// Whether the tool has such an argument is often the only thing that decides.
@@ -21,6 +21,8 @@ pub(super) struct ToolParameters {
     required: HashMap<String, bool>,
     /// Whether the schema allows other names, or the tool is unknown.
     is_open: bool,
+    /// The names of the arguments that the call has so far, as the model wrote them.
+    given: HashSet<String>,
 }
 
 impl ToolParameters {
@@ -28,7 +30,7 @@ impl ToolParameters {
     pub(super) fn for_tool(tools: &Tools, name: &str) -> Self {
         match resolve(tools, name) {
             Some(matched) => Self::from_tool(matched.tool),
-            None => Self { required: HashMap::new(), is_open: true },
+            None => Self { is_open: true, ..Self::default() },
         }
     }
 
@@ -41,12 +43,28 @@ impl ToolParameters {
             names.map(|name| (normalize(name), all.contains(name))).collect();
         let is_closed = schema.get("additionalProperties") == Some(&Value::Bool(false));
         let has_open_keyword = OPEN_KEYWORDS.iter().any(|keyword| schema.get(keyword).is_some());
-        Self { is_open: !is_closed && (required.is_empty() || has_open_keyword), required }
+        let is_open = !is_closed && (required.is_empty() || has_open_keyword);
+        Self { required, is_open, given: HashSet::new() }
     }
 
     /// Whether the tool accepts an argument with this name.
     pub(super) fn accepts(&self, name: &str) -> bool {
         self.is_open || self.lists(name)
+    }
+
+    /// Notes that the call has an argument with this name.
+    pub(super) fn give(&mut self, name: String) {
+        self.given.insert(name);
+    }
+
+    /// Whether the call has all of these arguments.
+    pub(super) fn has_given(&self, names: &HashSet<String>) -> bool {
+        names.is_subset(&self.given)
+    }
+
+    /// Whether the tool has an argument with this name that hasn't come yet.
+    pub(super) fn wants(&self, name: &str) -> bool {
+        self.accepts(name) && !self.given.contains(name)
     }
 
     /// Whether the schema lists the name.

@@ -52,14 +52,20 @@ pub struct StrictLimits {
     pub max_tools: usize,
     /// Maximum number of values in all `enum` lists.
     pub max_choices: usize,
-    /// Maximum number of characters of the strings in an `enum` list that has more than
-    /// [`Self::small_enum_choices`] values.
-    pub max_large_enum_chars: usize,
-    /// Maximum number of values of a list to which [`Self::max_large_enum_chars`] does not apply.
-    pub small_enum_choices: usize,
+    /// The limit of the text in one `enum` list.
+    pub enum_text: EnumTextLimit,
     /// Maximum number of characters of all names of properties and definitions, and of all strings
     /// in `enum` lists.
     pub max_text_chars: usize,
+}
+
+/// The limit of the text in one `enum` list, unless the list is short.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EnumTextLimit {
+    /// Maximum number of characters of the strings in the list.
+    pub max_chars: usize,
+    /// Maximum number of values of a list whose text has no limit.
+    pub unlimited_choices: usize,
 }
 
 const NO_STRICT_LIMITS: StrictLimits = StrictLimits {
@@ -69,8 +75,7 @@ const NO_STRICT_LIMITS: StrictLimits = StrictLimits {
     max_unions: usize::MAX,
     max_tools: usize::MAX,
     max_choices: usize::MAX,
-    max_large_enum_chars: usize::MAX,
-    small_enum_choices: usize::MAX,
+    enum_text: EnumTextLimit { max_chars: usize::MAX, unlimited_choices: usize::MAX },
     max_text_chars: usize::MAX,
 };
 
@@ -88,8 +93,7 @@ const OPENAI_STRICT: ToolLimits = ToolLimits {
         max_depth: 10,
         max_properties: 5_000,
         max_choices: 1_000,
-        max_large_enum_chars: 15_000,
-        small_enum_choices: 250,
+        enum_text: EnumTextLimit { max_chars: 15_000, unlimited_choices: 250 },
         max_text_chars: 120_000,
         ..NO_STRICT_LIMITS
     }),

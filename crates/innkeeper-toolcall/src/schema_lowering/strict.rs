@@ -74,8 +74,8 @@ fn check_text(tree: &SchemaTree, limits: &StrictLimits) -> Result<(), SchemaLoss
         let enum_chars: usize = texts.map(|text| text.chars().count()).sum();
         chars += enum_chars;
         choices += values.len();
-        let is_large = values.len() > limits.small_enum_choices;
-        if choices > limits.max_choices || is_large && enum_chars > limits.max_large_enum_chars {
+        let is_large = values.len() > limits.enum_text.unlimited_choices;
+        if choices > limits.max_choices || is_large && enum_chars > limits.enum_text.max_chars {
             return Err(not_strict_loss(node, "enum"));
         }
         if chars > limits.max_text_chars {

@@ -11,8 +11,8 @@ impl ToolCallParser {
     pub fn push_bytes(&mut self, bytes: &[u8], sink: &mut ParseEventSink<'_>) {
         let joined;
         let mut rest = bytes;
-        if !self.partial_char.is_empty() {
-            joined = [std::mem::take(&mut self.partial_char).as_slice(), bytes].concat();
+        if !self.pending.partial_char.is_empty() {
+            joined = [std::mem::take(&mut self.pending.partial_char).as_slice(), bytes].concat();
             rest = &joined;
         }
         let mut read = 0;
@@ -22,7 +22,7 @@ impl ToolCallParser {
                 self.push(chunk.valid(), sink);
             }
             if read == rest.len() && is_char_prefix(chunk.invalid()) {
-                self.partial_char = chunk.invalid().to_vec();
+                self.pending.partial_char = chunk.invalid().to_vec();
             } else if !chunk.invalid().is_empty() {
                 self.push(REPLACEMENT, sink);
             }
@@ -31,7 +31,7 @@ impl ToolCallParser {
 
     /// Handles the end of the stream inside a character.
     pub(super) fn flush_partial_char(&mut self, sink: &mut ParseEventSink<'_>) {
-        if !std::mem::take(&mut self.partial_char).is_empty() {
+        if !std::mem::take(&mut self.pending.partial_char).is_empty() {
             self.push(REPLACEMENT, sink);
         }
     }

@@ -1,14 +1,12 @@
 //! Parser for an open call.
 
 use super::reasoning::HeldCall;
-use super::{
-    EndedCall, ParseEventSink, ParseMode, ParseProgress, ToolCallParser, emit, floor_char_boundary,
-};
+use super::{ParseEventSink, ParseMode, ParseProgress, ToolCallParser, emit, floor_char_boundary};
 use crate::call::{RejectReason, RejectedCall, resolve_call};
 use crate::event::{IncompleteReason, ParseEvent, TextEnd};
 use crate::format::LexerKind;
 use crate::lexer::fence::FENCE;
-use crate::lexer::{LexStatus, LexUpdate, Lexer, OpaqueJson, RawCall, RawEnd, new_lexer};
+use crate::lexer::{LexStatus, LexUpdate, Lexer, OpaqueJson, RawCall, new_lexer};
 use crate::parse::Completeness;
 use crate::resolve::resolve;
 
@@ -27,14 +25,27 @@ pub(super) struct OpenCall {
     return_mode: ParseMode,
     /// Whether other text stands before the call on its line.
     inline: bool,
+    call: KnownCall,
+}
+
+/// What is known about the call so far.
+#[derive(Default)]
+struct KnownCall {
     /// The index of the call, if `CallStart` was emitted.
     index: Option<usize>,
     /// The name of the tool.
     name: Option<String>,
-    decided: bool,
+    /// Whether the call has named an offered tool.
+    is_decided: bool,
     /// Whether the call exceeded the limit. Its rest is text.
-    overflowed: bool,
-    completeness: Completeness,
+    is_oversized: bool,
+}
+
+impl KnownCall {
+    fn reject(&self, reason: RejectReason) -> RejectedCall {
+        let name = self.name.clone().unwrap_or_default();
+        RejectedCall { name, reason, suggestions: Vec::new() }
+    }
 }
 
 impl std::fmt::Debug for OpenCall {
@@ -65,11 +76,7 @@ impl OpenCall {
             marker_len: prefix.len(),
             return_mode,
             inline: false,
-            index: None,
-            name: None,
-            decided: false,
-            overflowed: false,
-            completeness: Completeness::Complete,
+            call: KnownCall::default(),
         }
     }
 
@@ -78,7 +85,7 @@ impl OpenCall {
     }
 
     pub(super) fn is_decided(&self) -> bool {
-        self.decided
+        self.call.is_decided
     }
 
     pub(super) fn depth(&self) -> usize {
@@ -136,7 +143,7 @@ impl ToolCallParser {
         };
         let mut update = LexUpdate::default();
         // An undecided call is read in small steps, because most of its text would be read again.
-        let undecided = open.is_ambiguous() && !open.decided;
+        let undecided = open.is_ambiguous() && !open.call.is_decided;
         let max_window = if undecided {
             MAX_UNDECIDED_WINDOW_BYTES.max(4 * self.limits.max_undecided_chars)
         } else {
@@ -171,10 +178,10 @@ impl ToolCallParser {
         if update.name_at <= accepted {
             self.set_tool_name(&mut open, &update, sink);
         }
-        if open.overflowed {
+        if open.call.is_oversized {
             self.emit_as_text(&open, &input[..read], sink);
         } else {
-            if let (Some(index), Some(range)) = (open.index, update.fragment) {
+            if let (Some(index), Some(range)) = (open.call.index, update.fragment) {
                 let fragment = range.start..range.end.min(accepted);
                 emit(input.get(fragment).unwrap_or_default(), sink, |fragment| {
                     ParseEvent::Arguments { index, fragment }
@@ -220,15 +227,18 @@ impl ToolCallParser {
         let Some(raw_name) = &update.name else { return };
         let tools = std::sync::Arc::clone(&self.tools);
         let Some(matched) = resolve(&tools, raw_name) else {
-            open.name = Some(raw_name.clone());
+            open.call.name = Some(raw_name.clone());
             return;
         };
-        open.decided = true;
-        open.name = Some(matched.tool.name.clone());
-        if !update.in_list && !open.is_in_reasoning() && !open.overflowed && open.index.is_none() {
-            let index = self.call_count;
-            self.call_count += 1;
-            open.index = Some(index);
+        open.call.is_decided = true;
+        open.call.name = Some(matched.tool.name.clone());
+        if !update.in_list
+            && !open.is_in_reasoning()
+            && !open.call.is_oversized
+            && open.call.index.is_none()
+        {
+            let index = self.emitted.start_call();
+            open.call.index = Some(index);
             sink(ParseEvent::CallStart { index, name: &matched.tool.name });
         }
     }
@@ -245,14 +255,14 @@ impl ToolCallParser {
     /// Rejects a call that exceeds the limit.
     fn reject_oversized(&mut self, open: &mut OpenCall, sink: &mut ParseEventSink<'_>) {
         let text = std::mem::take(&mut open.raw_text);
-        open.overflowed = true;
+        open.call.is_oversized = true;
         if open.is_in_reasoning() {
             emit(&text, sink, ParseEvent::Reasoning);
             return;
         }
         let limit = self.limits.max_call_bytes;
-        let rejected = rejected_call(open, RejectReason::TooLong(limit));
-        sink(ParseEvent::Rejected { index: open.index, rejected: &rejected, text: &text });
+        let rejected = open.call.reject(RejectReason::TooLong(limit));
+        sink(ParseEvent::Rejected { index: open.call.index, rejected: &rejected, text: &text });
         self.context.push(&text);
     }
 
@@ -269,20 +279,18 @@ impl ToolCallParser {
         // A fenced block that is only partly a call is an example.
         let example = matches!(open.lexer_kind, Some(LexerKind::Fence | LexerKind::ToolCode));
         let intended =
-            open.lexer.was_intended() && (open.decided || !open.is_ambiguous()) && !example;
-        let intended = intended || open.index.is_some() || self.starts_with_special(&open.raw_text);
+            open.lexer.was_intended() && (open.call.is_decided || !open.is_ambiguous()) && !example;
+        let intended =
+            intended || open.call.index.is_some() || self.starts_with_special(&open.raw_text);
         let ticks =
             open.raw_text.lines().filter(|line| line.trim_start().starts_with(FENCE)).count();
-        if open.overflowed {
+        if open.call.is_oversized {
         } else if intended && !open.is_in_reasoning() {
-            let rejected = rejected_call(
-                &open,
-                RejectReason::Malformed(
-                    "the text after the start of the call is malformed".to_owned(),
-                ),
-            );
+            let rejected = open.call.reject(RejectReason::Malformed(
+                "the text after the start of the call is malformed".to_owned(),
+            ));
             sink(ParseEvent::Rejected {
-                index: open.index,
+                index: open.call.index,
                 rejected: &rejected,
                 text: &open.raw_text,
             });
@@ -302,30 +310,35 @@ impl ToolCallParser {
     /// is meant as a call, even if no call can be read.
     fn starts_with_special(&self, text: &str) -> bool {
         let mut markers = self.markers.all.iter().filter(|marker| !marker.in_prose);
-        !self.saw_text && markers.any(|marker| text.starts_with(marker.text))
+        !self.emitted.has_text && markers.any(|marker| text.starts_with(marker.text))
     }
 
     fn complete_open_call(&mut self, open: OpenCall, sink: &mut ParseEventSink<'_>) {
-        if open.overflowed {
+        if open.call.is_oversized {
             self.mode = open.return_mode;
         } else if open.is_in_reasoning() {
             self.mode = ParseMode::HeldCall(Box::new(HeldCall::new(open)));
         } else {
-            self.emit_calls(&open, sink);
+            self.emit_calls(&open, Completeness::Complete, sink);
             self.mode = open.return_mode;
         }
     }
 
     /// Decodes a complete call and emits its events.
-    pub(super) fn emit_calls(&mut self, open: &OpenCall, sink: &mut ParseEventSink<'_>) {
-        let decoded = match open.lexer.decode(open.body(), open.completeness) {
+    pub(super) fn emit_calls(
+        &mut self,
+        open: &OpenCall,
+        completeness: Completeness,
+        sink: &mut ParseEventSink<'_>,
+    ) {
+        let decoded = match open.lexer.decode(open.body(), completeness) {
             Ok(calls) if calls.is_empty() && open.is_ambiguous() => {
                 return self.emit_visible_text(&open.raw_text, sink);
             }
             Ok(calls) if calls.is_empty() => {
                 Err(RejectReason::Malformed("the block of calls contains no call".to_owned()))
             }
-            Err(_) if open.is_ambiguous() && !open.decided => {
+            Err(_) if open.is_ambiguous() && !open.call.is_decided => {
                 return self.emit_visible_text(&open.raw_text, sink);
             }
             other => other,
@@ -334,30 +347,26 @@ impl ToolCallParser {
         let calls = match decoded {
             Ok(calls) => calls,
             Err(reason) => {
-                let rejected = rejected_call(open, reason);
+                let rejected = open.call.reject(reason);
                 return sink(ParseEvent::Rejected {
-                    index: open.index,
+                    index: open.call.index,
                     rejected: &rejected,
                     text: &open.raw_text,
                 });
             }
         };
-        let mut index = open.index;
+        let mut index = open.call.index;
         let mut text = open.raw_text.as_str();
         for raw_call in calls {
-            let call =
-                resolve_call(&self.tools, &raw_call.name, raw_call.arguments, open.completeness);
+            let call = resolve_call(&self.tools, &raw_call.name, raw_call.arguments, completeness);
             match call {
                 Ok(mut call) => {
                     call.repairs.splice(0..0, raw_call.repairs);
-                    let index = index.take().unwrap_or_else(|| {
-                        self.call_count += 1;
-                        self.call_count - 1
-                    });
-                    self.after_call = true;
+                    let index = index.take().unwrap_or_else(|| self.emitted.start_call());
+                    self.emitted.after_call = true;
                     sink(ParseEvent::Call { index, call: &call, inline: open.inline, text });
                     if let Some(end) = open.lexer.raw_end(open.body()) {
-                        self.end_raw_call(index, end, sink);
+                        self.raw_calls.add(index, end, sink);
                     }
                 }
                 Err(rejected) => {
@@ -365,45 +374,6 @@ impl ToolCallParser {
                 }
             }
             text = "";
-        }
-    }
-
-    /// Remembers a complete call with raw values. Of several such calls, all have to be regular:
-    /// otherwise the value of one may contain the end of its own call and the start of the next.
-    fn end_raw_call(&mut self, index: usize, end: RawEnd, sink: &mut ParseEventSink<'_>) {
-        let RawEnd { closers, is_regular } = end;
-        self.raw_calls_are_regular &= is_regular;
-        let is_certain = self.raw_calls.is_empty() || self.raw_calls_are_regular;
-        self.raw_calls.retain(|call| call.closers != closers);
-        self.raw_calls.push(EndedCall { index, closers, is_reported: !is_certain });
-        if !is_certain {
-            let index = Some(index);
-            sink(ParseEvent::Incomplete { index, reason: IncompleteReason::EndedEarly, text: "" });
-        }
-    }
-
-    /// Reports that a call with raw values ended too early, because `closer` follows it.
-    pub(super) fn report_early_end(&mut self, closer: &str, sink: &mut ParseEventSink<'_>) {
-        self.context.push(closer);
-        let call = self.raw_calls.iter_mut().find(|call| call.ended_early(closer));
-        match call {
-            Some(call) if !call.is_reported => {
-                call.is_reported = true;
-                let index = Some(call.index);
-                let reason = IncompleteReason::EndedEarly;
-                sink(ParseEvent::Incomplete { index, reason, text: closer });
-            }
-            Some(_) | None => sink(ParseEvent::Markup(closer)),
-        }
-    }
-
-    /// Reports that a raw call may have ended too early: text follows it, and the rest of the answer,
-    /// where the end of the call would show up once more, is cut off.
-    pub(super) fn doubt_last_raw_call(&mut self, sink: &mut ParseEventSink<'_>) {
-        let Some(call) = self.raw_calls.iter_mut().max_by_key(|call| call.index) else { return };
-        if !std::mem::replace(&mut call.is_reported, true) {
-            let index = Some(call.index);
-            sink(ParseEvent::Incomplete { index, reason: IncompleteReason::EndedEarly, text: "" });
         }
     }
 
@@ -415,30 +385,29 @@ impl ToolCallParser {
         text_end: TextEnd,
         sink: &mut ParseEventSink<'_>,
     ) {
-        if open.overflowed {
+        if open.call.is_oversized {
             return self.emit_as_text(&open, rest, sink);
         }
         let fits = open.raw_text.len() + rest.len() <= self.limits.max_call_bytes;
         if text_end == TextEnd::Stop
-            && open.decided
+            && open.call.is_decided
             && fits
             && open.lexer.lacks_only_closers(rest.len())
         {
-            open.completeness = Completeness::Stopped;
+            let completeness = Completeness::Stopped;
             let text = open.raw_text.clone() + rest;
-            let decoded = open
-                .lexer
-                .decode(text.get(open.marker_len..).unwrap_or_default(), open.completeness);
-            let call = |raw_call: RawCall<'_>| {
-                resolve_call(&self.tools, &raw_call.name, raw_call.arguments, Completeness::Stopped)
+            let body = text.get(open.marker_len..).unwrap_or_default();
+            let resolves = |raw: RawCall<'_>| {
+                resolve_call(&self.tools, &raw.name, raw.arguments, completeness).is_ok()
             };
-            if decoded.is_ok_and(|calls| calls.into_iter().all(|raw_call| call(raw_call).is_ok())) {
+            let calls = open.lexer.decode(body, completeness);
+            if calls.is_ok_and(|calls| calls.into_iter().all(resolves)) {
                 open.raw_text = text;
-                return self.emit_calls(&open, sink);
+                return self.emit_calls(&open, completeness, sink);
             }
         }
         open.raw_text.push_str(rest);
-        if open.is_ambiguous() && !open.decided {
+        if open.is_ambiguous() && !open.call.is_decided {
             return self.emit_visible_text(&open.raw_text, sink);
         }
         let reason = match text_end {
@@ -446,10 +415,6 @@ impl ToolCallParser {
             TextEnd::Length => IncompleteReason::Length,
             TextEnd::Interrupted | TextEnd::Unknown => IncompleteReason::Interrupted,
         };
-        sink(ParseEvent::Incomplete { index: open.index, reason, text: &open.raw_text });
+        sink(ParseEvent::Incomplete { index: open.call.index, reason, text: &open.raw_text });
     }
-}
-
-fn rejected_call(open: &OpenCall, reason: RejectReason) -> RejectedCall {
-    RejectedCall { name: open.name.clone().unwrap_or_default(), reason, suggestions: Vec::new() }
 }

@@ -1,12 +1,17 @@
 //! Parser for reasoning and for call sections.
 
+use super::harmony::HarmonyHeader;
+use std::cmp::Reverse;
+
 use super::markers::{Candidates, MarkerMatch, Markers};
 use super::open_call::OpenCall;
-use super::{EndedCall, ParseEventSink, ParseMode, ParseProgress, ToolCallParser, emit};
+use super::raw_calls::RawCalls;
+use super::{ParseEventSink, ParseMode, ParseProgress, ParserOptions, ToolCallParser, emit};
 use crate::call::{RejectReason, RejectedCall};
 use crate::event::{IncompleteReason, ParseEvent, TextEnd};
-use crate::format::{LexerKind, MarkerKind};
+use crate::format::{Format, LexerKind, MarkerKind};
 use crate::lexer::leading_whitespace_len;
+use crate::parse::Completeness;
 
 /// Maximum length of the text between two calls of a section that is held until the next call.
 const MAX_NOISE_BYTES: usize = 4096;
@@ -62,6 +67,36 @@ impl HeldCall {
     }
 }
 
+impl ParseMode {
+    /// Returns the mode in which the prompt ends.
+    pub(super) fn after_prompt(markers: &Markers, options: &ParserOptions) -> Self {
+        let prompt = options.prompt.as_deref().unwrap_or_default();
+        let open_reasoning = markers.iter().filter_map(|marker| match marker.kind {
+            MarkerKind::ReasoningStart { end_texts, allows_calls } => {
+                let after = &prompt[prompt.rfind(marker.text)?..];
+                let open = end_texts.iter().all(|end| !after.contains(end));
+                open.then_some((marker.text.len(), end_texts, allows_calls))
+            }
+            MarkerKind::StrayReasoningEnd
+            | MarkerKind::Markup
+            | MarkerKind::EndToken
+            | MarkerKind::CallCloser
+            | MarkerKind::CallSection { .. }
+            | MarkerKind::Call(_)
+            | MarkerKind::HarmonyHeader => None,
+        });
+        match open_reasoning.min_by_key(|(length, ..)| Reverse(*length)) {
+            Some((_, end_texts, allows_calls)) => {
+                Self::Reasoning(ReasoningState::new(markers, end_texts, allows_calls))
+            }
+            None if options.format == Format::Harmony || prompt.ends_with("<|start|>assistant") => {
+                Self::HarmonyHeader(HarmonyHeader::from_prompt_end())
+            }
+            None => Self::Text,
+        }
+    }
+}
+
 /// A section that contains only calls.
 #[derive(Debug)]
 pub(super) struct CallSection {
@@ -96,7 +131,7 @@ impl CallSection {
     pub(super) fn finish(
         mut self,
         rest: &str,
-        raw_calls: &[EndedCall],
+        raw_calls: &RawCalls,
         sink: &mut ParseEventSink<'_>,
     ) {
         self.noise.push_str(rest);
@@ -105,10 +140,10 @@ impl CallSection {
 
     /// Emits the noise as markup. At the end of a section without a call, emits the noise as text,
     /// so that the user sees it.
-    fn flush_noise(&mut self, last: bool, raw_calls: &[EndedCall], sink: &mut ParseEventSink<'_>) {
+    fn flush_noise(&mut self, last: bool, raw_calls: &RawCalls, sink: &mut ParseEventSink<'_>) {
         let noise = std::mem::take(&mut self.noise);
-        if let Some(call) = raw_calls.iter().find(|call| call.ended_early(&noise)) {
-            let index = Some(call.index);
+        if let Some(index) = raw_calls.index_of_ended(&noise) {
+            let index = Some(index);
             let reason = IncompleteReason::EndedEarly;
             sink(ParseEvent::Incomplete { index, reason, text: &noise });
         } else if last && !self.has_calls && !noise.trim().is_empty() && self.is_certain {
@@ -165,7 +200,7 @@ impl ToolCallParser {
                 | MarkerKind::CallSection { .. }
                 | MarkerKind::HarmonyHeader => {
                     emit(marker.text, sink, ParseEvent::Markup);
-                    self.saw_reasoning = true;
+                    self.emitted.has_reasoning = true;
                     self.context.reset();
                     self.mode = ParseMode::Text;
                 }
@@ -223,7 +258,7 @@ impl ToolCallParser {
     /// Emits a held call after the reasoning has ended.
     pub(super) fn commit_held_call(&mut self, pending: HeldCall, sink: &mut ParseEventSink<'_>) {
         let HeldCall { open_call, trailing_text } = pending;
-        self.emit_calls(&open_call, sink);
+        self.emit_calls(&open_call, Completeness::Complete, sink);
         emit(&trailing_text, sink, ParseEvent::Markup);
         self.mode = ParseMode::Text;
     }
@@ -253,8 +288,9 @@ impl ToolCallParser {
                     section.noise.push_str(&input[..at]);
                     if let MarkerKind::Call(lexer_kind) = marker.kind {
                         // Text between two calls of a section may be the value of the first.
-                        self.raw_calls_are_regular &=
-                            !section.has_calls || section.noise.trim().is_empty();
+                        if section.has_calls && !section.noise.trim().is_empty() {
+                            self.raw_calls.note_irregular();
+                        }
                         section.flush_noise(false, &self.raw_calls, sink);
                         section.has_calls = true;
                         let inline = section.inline;

@@ -222,12 +222,10 @@ impl ToolCallParser {
             MarkerKind::Call(LexerKind::React) | MarkerKind::ReasoningStart { .. } => {
                 self.context.is_at_line_start(fresh)
             }
-            MarkerKind::StrayReasoningEnd => !self.saw_reasoning && !quoted(),
+            MarkerKind::StrayReasoningEnd => !self.emitted.has_reasoning && !quoted(),
             MarkerKind::EndToken => !quoted() && self.may_end_here(marker, fresh, rest),
             // Quotes and fences don't matter: they may be part of the value that was cut.
-            MarkerKind::CallCloser => {
-                self.raw_calls.iter().any(|call| call.ended_early(marker.text))
-            }
+            MarkerKind::CallCloser => self.raw_calls.index_of_ended(marker.text).is_some(),
             MarkerKind::Call(_)
             | MarkerKind::Markup
             | MarkerKind::CallSection { .. }
@@ -256,19 +254,20 @@ impl ToolCallParser {
                 ));
             }
             MarkerKind::StrayReasoningEnd | MarkerKind::Markup | MarkerKind::EndToken => {
-                self.saw_reasoning |= marker.kind == MarkerKind::StrayReasoningEnd;
+                self.emitted.has_reasoning |= marker.kind == MarkerKind::StrayReasoningEnd;
                 emit(marker.text, sink, ParseEvent::Markup);
                 // The context of the marker also applies to the text after the marker.
                 return marker.text.len();
             }
             MarkerKind::CallCloser => {
-                self.report_early_end(marker.text, sink);
+                self.context.push(marker.text);
+                self.raw_calls.on_closer(marker.text, sink);
                 return marker.text.len();
             }
             MarkerKind::CallSection { end_text } => {
                 emit(marker.text, sink, ParseEvent::Markup);
                 let inline = self.context.is_inline();
-                let is_certain = !marker.in_prose && !self.saw_text;
+                let is_certain = !marker.in_prose && !self.emitted.has_text;
                 let section = CallSection::new(&self.markers.all, end_text, inline, is_certain);
                 self.mode = ParseMode::CallSection(section);
             }

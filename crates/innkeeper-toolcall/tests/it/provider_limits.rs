@@ -60,7 +60,7 @@ fn strict_cases(limits: &StrictLimits) -> Vec<(&'static str, Value, Value)> {
         let many: Vec<usize> = (0..count).collect();
         object([("a".to_owned(), json!({"type": "integer", "enum": many}))])
     };
-    let large = limits.small_enum_choices.saturating_add(1);
+    let large = limits.enum_text.unlimited_choices.saturating_add(1);
     let name_of = |length: usize| object([("k".repeat(length), text.clone())]);
     let mut cases = Vec::new();
     let mut add = |name, limit: usize, schema: &dyn Fn(usize) -> Value| {
@@ -73,7 +73,7 @@ fn strict_cases(limits: &StrictLimits) -> Vec<(&'static str, Value, Value)> {
     add("optional properties", limits.max_optional, &optional);
     add("unions", limits.max_unions, &unions);
     add("enum values", limits.max_choices, &enums);
-    add("enum text", limits.max_large_enum_chars, &|chars| choices(large, chars));
+    add("enum text", limits.enum_text.max_chars, &|chars| choices(large, chars));
     add("text", limits.max_text_chars, &name_of);
     cases
 }
@@ -97,7 +97,7 @@ fn a_strict_schema_past_a_limit_is_sent_without_strict() {
 #[test]
 fn a_small_enum_may_have_more_text_than_a_large_one() {
     let limits = Dialect::OpenAiStrict.limits().strict.as_ref().unwrap();
-    let small = choices(limits.small_enum_choices, limits.max_large_enum_chars + 1);
+    let small = choices(limits.enum_text.unlimited_choices, limits.enum_text.max_chars + 1);
     assert!(lowered(&small, Dialect::OpenAiStrict).strict);
 }
 

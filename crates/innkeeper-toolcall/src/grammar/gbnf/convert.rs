@@ -41,15 +41,42 @@ pub(super) struct SchemaConverter<'a> {
     pub(super) options: GbnfOptions,
     pub(super) rules: &'a mut RuleSet,
     losses: &'a mut Vec<GrammarLoss>,
-    /// Rule names by reference.
-    reference_rules: HashMap<String, String>,
-    /// Rules that a rule may start with; no rule may start with itself.
-    leading_rules: HashMap<String, HashSet<String>>,
-    /// Rules under construction that have no output yet.
-    open_rules: Vec<String>,
+    references: ReferenceRules,
     depth: usize,
     /// Remaining number of schemas that may be converted.
     remaining_schemas: usize,
+}
+
+/// The rules of references.
+#[derive(Default)]
+struct ReferenceRules {
+    /// Rule names by reference.
+    names: HashMap<String, String>,
+    /// Rules that a rule may start with; no rule may start with itself.
+    leading: HashMap<String, HashSet<String>>,
+    /// Rules under construction that have no output yet.
+    open: Vec<String>,
+}
+
+impl ReferenceRules {
+    /// Records that the open rules may start with this rule. Returns `false` if that creates a
+    /// cycle.
+    fn record_leading(&mut self, name: &str) -> bool {
+        let mut pending = vec![name.to_owned()];
+        let mut visited = HashSet::new();
+        while let Some(rule) = pending.pop() {
+            if self.open.contains(&rule) {
+                return false;
+            }
+            if visited.insert(rule.clone()) {
+                pending.extend(self.leading.get(&rule).into_iter().flatten().cloned());
+            }
+        }
+        if let Some(last) = self.open.last() {
+            self.leading.entry(last.clone()).or_default().insert(name.to_owned());
+        }
+        true
+    }
 }
 
 impl<'a> SchemaConverter<'a> {
@@ -64,9 +91,7 @@ impl<'a> SchemaConverter<'a> {
             options,
             rules,
             losses,
-            reference_rules: HashMap::new(),
-            leading_rules: HashMap::new(),
-            open_rules: Vec::new(),
+            references: ReferenceRules::default(),
             depth: 0,
             remaining_schemas: MAX_SCHEMA_VALUES,
         }
@@ -131,9 +156,9 @@ impl<'a> SchemaConverter<'a> {
 
     /// Converts a schema that follows other output, so that the schema may refer to its parents.
     pub(super) fn convert_nested(&mut self, schema: &Value, at: &str) -> String {
-        let open = std::mem::take(&mut self.open_rules);
+        let open = std::mem::take(&mut self.references.open);
         let rule = self.convert_schema(schema, at);
-        self.open_rules = open;
+        self.references.open = open;
         rule
     }
 
@@ -243,8 +268,12 @@ impl<'a> SchemaConverter<'a> {
 
     /// Returns the rule of the schema at a pointer.
     fn convert_reference(&mut self, target: &str, at: &str) -> String {
-        if let Some(name) = self.reference_rules.get(target).cloned() {
-            return if self.record_leading_rule(&name) { name } else { self.drop_reference(at) };
+        if let Some(name) = self.references.names.get(target).cloned() {
+            return if self.references.record_leading(&name) {
+                name
+            } else {
+                self.drop_reference(at)
+            };
         }
         let tool = self.tool;
         let Some(schema) = tool.input_schema.pointer(target) else {
@@ -252,32 +281,13 @@ impl<'a> SchemaConverter<'a> {
         };
         let base_name = target.rsplit('/').next().unwrap_or_default();
         let name = self.rules.unique_name(&format!("{}-{base_name}", tool.name));
-        self.reference_rules.insert(target.to_owned(), name.clone());
-        self.record_leading_rule(&name);
-        self.open_rules.push(name.clone());
+        self.references.names.insert(target.to_owned(), name.clone());
+        self.references.record_leading(&name);
+        self.references.open.push(name.clone());
         let body = self.convert_schema(schema, target);
-        self.open_rules.pop();
+        self.references.open.pop();
         self.rules.define(name.clone(), body);
         name
-    }
-
-    /// Records that the open rules may start with this rule. Returns `false` if that creates a
-    /// cycle.
-    fn record_leading_rule(&mut self, name: &str) -> bool {
-        let mut pending = vec![name.to_owned()];
-        let mut visited = HashSet::new();
-        while let Some(rule) = pending.pop() {
-            if self.open_rules.contains(&rule) {
-                return false;
-            }
-            if visited.insert(rule.clone()) {
-                pending.extend(self.leading_rules.get(&rule).into_iter().flatten().cloned());
-            }
-        }
-        if let Some(last) = self.open_rules.last() {
-            self.leading_rules.entry(last.clone()).or_default().insert(name.to_owned());
-        }
-        true
     }
 
     fn drop_reference(&mut self, at: &str) -> String {

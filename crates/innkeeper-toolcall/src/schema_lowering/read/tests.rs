@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::size::estimate_bytes;
 use super::*;
 use crate::schema_lowering::rules;
 
