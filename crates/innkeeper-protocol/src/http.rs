@@ -88,8 +88,7 @@ pub enum HeaderValueError {
 /// Returns an error if the value contains characters that require encoding, or if the encoding is
 /// invalid.
 pub fn decode_value(value: &[u8]) -> Result<Cow<'_, str>, HeaderValueError> {
-    let is_space = |byte: &u8| matches!(byte, b' ' | b'\t');
-    let is_padded = value.first().is_some_and(is_space) || value.last().is_some_and(is_space);
+    let is_padded = matches!(value, [b' ' | b'\t', ..] | [.., b' ' | b'\t']);
     if is_padded || !value.iter().all(|byte| matches!(byte, b' '..=b'~' | b'\t')) {
         return Err(HeaderValueError::InvalidCharacter);
     }

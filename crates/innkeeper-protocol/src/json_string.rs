@@ -45,16 +45,19 @@ fn has_special_byte(block: &[u8; BLOCK_BYTES]) -> bool {
     marks.into_iter().fold(0, |all, mark| all | mark) != 0
 }
 
+/// Marks the zero bytes of a word in their highest bits. Only the lowest mark is certain.
+fn zero_bytes(word: u64) -> u64 {
+    word.wrapping_sub(u64::from_le_bytes([1; 8])) & !word
+}
+
 /// Marks the special bytes of a word in their highest bits. Only the lowest mark is certain.
 fn special_bytes(word: u64) -> u64 {
-    const ONES: u64 = u64::from_le_bytes([1; 8]);
     const HIGH: u64 = u64::from_le_bytes([0x80; 8]);
     const SPACES: u64 = u64::from_le_bytes([b' '; 8]);
     const QUOTES: u64 = u64::from_le_bytes([b'"'; 8]);
     const BACKSLASHES: u64 = u64::from_le_bytes([b'\\'; 8]);
-    let zeros = |word: u64| word.wrapping_sub(ONES) & !word;
     let below_space = word.wrapping_sub(SPACES) & !word;
-    (below_space | zeros(word ^ QUOTES) | zeros(word ^ BACKSLASHES)) & HIGH
+    (below_space | zero_bytes(word ^ QUOTES) | zero_bytes(word ^ BACKSLASHES)) & HIGH
 }
 
 /// Appends text as a JSON string, with the escapes that `serde_json` writes.

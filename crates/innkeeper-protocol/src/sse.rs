@@ -65,17 +65,27 @@ pub struct SseDecoder {
     state: ParseState,
     /// Whether the last line ended with `\r`. A `\n` that follows belongs to the same line ending.
     after_cr: bool,
-    /// The name of the current field.
-    key: BoundedBuffer<MAX_FIELD_NAME_BYTES>,
-    /// The value of the current field, except for data.
+    field: FieldText,
+    event: EventParts,
+    last_id: String,
+    retry: Option<u64>,
+}
+
+/// The text of the current field.
+#[derive(Default)]
+struct FieldText {
+    name: BoundedBuffer<MAX_FIELD_NAME_BYTES>,
+    /// The value, except for data.
     value: BoundedBuffer<MAX_FIELD_BYTES>,
+}
+
+/// The current event.
+struct EventParts {
     name: String,
     id: Option<String>,
     data: EventData,
-    /// Whether the current data has been returned.
+    /// Whether the data has been returned.
     delivered: bool,
-    last_id: String,
-    retry: Option<u64>,
 }
 
 /// The position of the next byte in the grammar.
@@ -107,12 +117,13 @@ impl SseDecoder {
             at: 0,
             state: ParseState::Bom(0),
             after_cr: false,
-            key: BoundedBuffer::default(),
-            value: BoundedBuffer::default(),
-            name: String::new(),
-            id: None,
-            data: EventData::new(limit),
-            delivered: false,
+            field: FieldText::default(),
+            event: EventParts {
+                name: String::new(),
+                id: None,
+                data: EventData::new(limit),
+                delivered: false,
+            },
             last_id: String::new(),
             retry: None,
         }
@@ -137,17 +148,21 @@ impl SseDecoder {
 
     /// Returns the next event, if an event is complete or exceeds the limit.
     pub fn next_event(&mut self) -> Option<SseEvent<'_>> {
-        if std::mem::take(&mut self.delivered) {
-            self.data.clear();
-            self.name.clear();
+        if std::mem::take(&mut self.event.delivered) {
+            self.event.data.clear();
+            self.event.name.clear();
         }
         let pending = self.next_pending()?;
-        self.delivered = true;
+        self.event.delivered = true;
         Some(match pending {
-            PendingEvent::TooLong => SseEvent::TooLong { head: self.data.bytes() },
+            PendingEvent::TooLong => SseEvent::TooLong { head: self.event.data.bytes() },
             PendingEvent::Message { has_id } => SseEvent::Message {
-                name: if self.name.is_empty() { DEFAULT_EVENT_NAME } else { &self.name },
-                data: self.data.bytes(),
+                name: if self.event.name.is_empty() {
+                    DEFAULT_EVENT_NAME
+                } else {
+                    &self.event.name
+                },
+                data: self.event.data.bytes(),
                 id: has_id.then_some(self.last_id.as_str()),
             },
         })
@@ -155,7 +170,7 @@ impl SseDecoder {
 
     /// Whether the decoder is discarding the rest of an event that is too long.
     pub fn is_discarding(&self) -> bool {
-        self.data.is_discarding()
+        self.event.data.is_discarding()
     }
 
     /// Returns the last id of all completed events, at which a new stream may resume. Events
@@ -206,14 +221,14 @@ impl SseDecoder {
         let rest = &self.input[self.at..];
         let length = memchr3(b':', b'\n', b'\r', rest);
         let chunk = &rest[..length.unwrap_or(rest.len())];
-        self.key.extend(chunk);
+        self.field.name.extend(chunk);
         self.at += chunk.len();
         let terminator = *self.input.get(self.at)?;
         if terminator == b':' {
             self.at += 1;
             return self.start_field();
         }
-        if self.key.is_empty() {
+        if self.field.name.is_empty() {
             self.finish_line(terminator);
             return self.finish_event();
         }
@@ -227,10 +242,10 @@ impl SseDecoder {
 
     /// Handles the end of a field name. An empty name starts a comment.
     fn start_field(&mut self) -> Option<PendingEvent> {
-        let field = self.key.get().and_then(Field::parse);
+        let field = self.field.name.get().and_then(Field::parse);
         self.state = field.map_or(ParseState::Ignored, ParseState::ValueStart);
-        self.value.clear();
-        let crossed = matches!(field, Some(Field::Data)) && self.data.start_line();
+        self.field.value.clear();
+        let crossed = matches!(field, Some(Field::Data)) && self.event.data.start_line();
         crossed.then_some(PendingEvent::TooLong)
     }
 
@@ -244,9 +259,9 @@ impl SseDecoder {
         let rest = &self.input[self.at..];
         let chunk = &rest[..memchr2(b'\n', b'\r', rest).unwrap_or(rest.len())];
         let crossed = match field {
-            Field::Data => self.data.extend(chunk),
+            Field::Data => self.event.data.extend(chunk),
             Field::Event | Field::Id | Field::Retry => {
-                self.value.extend(chunk);
+                self.field.value.extend(chunk);
                 false
             }
         };
@@ -270,13 +285,13 @@ impl SseDecoder {
 
     /// Handles the end of a field value.
     fn finish_field(&mut self, field: Field) {
-        let Some(value) = self.value.get() else { return };
+        let Some(value) = self.field.value.get() else { return };
         let text = String::from_utf8_lossy(value);
         match field {
             Field::Data => {}
-            Field::Event => self.name = text.into_owned(),
+            Field::Event => self.event.name = text.into_owned(),
             Field::Id if text.contains('\0') => {}
-            Field::Id => self.id = Some(text.into_owned()),
+            Field::Id => self.event.id = Some(text.into_owned()),
             Field::Retry if text.is_empty() || !value.iter().all(u8::is_ascii_digit) => {}
             // A number that overflows counts as the maximum delay.
             Field::Retry => self.retry = Some(text.parse().unwrap_or(u64::MAX)),
@@ -287,19 +302,19 @@ impl SseDecoder {
         self.at += 1;
         self.after_cr = terminator == b'\r';
         self.state = ParseState::FieldName;
-        self.key.clear();
+        self.field.name.clear();
     }
 
     fn finish_event(&mut self) -> Option<PendingEvent> {
-        let id = self.id.take();
+        let id = self.event.id.take();
         let has_id = id.is_some();
         if let Some(id) = id {
             self.last_id = id;
         }
-        if self.data.finish() {
+        if self.event.data.finish() {
             return Some(PendingEvent::Message { has_id });
         }
-        self.name.clear();
+        self.event.name.clear();
         None
     }
 }
@@ -307,7 +322,7 @@ impl SseDecoder {
 impl std::fmt::Debug for SseDecoder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("SseDecoder")
-            .field("data", &self.data)
+            .field("data", &self.event.data)
             .field("unread", &(self.input.len() - self.at))
             .field("retry", &self.retry)
             .finish_non_exhaustive()

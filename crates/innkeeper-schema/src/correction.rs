@@ -238,10 +238,9 @@ fn correct_required(keywords: &mut Map<String, Value>, is_draft3: bool) {
         None => Vec::new(),
     };
     let properties = keywords.get("properties").and_then(Value::as_object).into_iter().flatten();
-    let is_required = |property: &Value| {
+    let flagged = properties.filter(|(_, property)| {
         is_draft3 && property.get("required").and_then(required_flag).unwrap_or_default()
-    };
-    let flagged = properties.filter(|(_, property)| is_required(property));
+    });
     let flagged = flagged.map(|(name, _)| Value::from(name.as_str()));
     let mut required: Vec<Value> = names.into_iter().chain(flagged).collect();
     remove_repeated(&mut required);

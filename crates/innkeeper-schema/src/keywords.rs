@@ -34,11 +34,17 @@ struct SchemaReader<'s> {
     /// Nodes by the address of their JSON, which is stable while borrowed.
     nodes: HashMap<*const Value, NodeId>,
     patterns: HashMap<&'s str, usize>,
-    unread: VecDeque<(&'s Value, NodeId)>,
-    references: VecDeque<(NodeId, &'s str)>,
+    pending: PendingParts<'s>,
     anchors: HashMap<&'s str, Vec<NodeId>>,
     /// Whether a subschema declares its own base, which would change the meaning of its references.
     has_nested_base: bool,
+}
+
+/// The parts of a schema that are found and not parsed.
+#[derive(Debug, Default)]
+struct PendingParts<'s> {
+    subschemas: VecDeque<(&'s Value, NodeId)>,
+    references: VecDeque<(NodeId, &'s str)>,
 }
 
 impl<'s> SchemaReader<'s> {
@@ -49,8 +55,7 @@ impl<'s> SchemaReader<'s> {
             graph: SchemaGraph::default(),
             nodes: HashMap::new(),
             patterns: HashMap::new(),
-            unread: VecDeque::new(),
-            references: VecDeque::new(),
+            pending: PendingParts::default(),
             anchors: HashMap::new(),
             has_nested_base: false,
         }
@@ -61,7 +66,7 @@ impl<'s> SchemaReader<'s> {
         let mut named = Vec::new();
         let mut referring = false;
         loop {
-            while let Some((value, node)) = self.unread.pop_front() {
+            while let Some((value, node)) = self.pending.subschemas.pop_front() {
                 match value {
                     Value::Object(keywords) => self.read_keywords(node, keywords),
                     Value::Bool(false) => self.graph.nodes[node].max_errors = 1,
@@ -69,7 +74,7 @@ impl<'s> SchemaReader<'s> {
                 }
             }
             // A reference may make another part of the document a subschema, so parsing continues.
-            let Some((from, text)) = self.references.pop_front() else { break };
+            let Some((from, text)) = self.pending.references.pop_front() else { break };
             referring = true;
             match reference::resolve(self.schema, text)? {
                 ReferenceTarget::Subschema(schema_part) => {
@@ -100,7 +105,7 @@ impl<'s> SchemaReader<'s> {
         }
         let node = self.graph.add_node();
         self.nodes.insert(value, node);
-        self.unread.push_back((value, node));
+        self.pending.subschemas.push_back((value, node));
         node
     }
 
@@ -211,10 +216,10 @@ impl<'s> SchemaReader<'s> {
                 self.node_for(value);
             }
             ("$ref" | "$dynamicRef", Value::String(text)) => {
-                self.references.push_back((node, text));
+                self.pending.references.push_back((node, text));
             }
             // The target is always the whole schema, whatever the text: the validator ignores it.
-            ("$recursiveRef", Value::String(_)) => self.references.push_back((node, "#")),
+            ("$recursiveRef", Value::String(_)) => self.pending.references.push_back((node, "#")),
             ("$anchor" | "$dynamicAnchor", Value::String(name)) => {
                 self.anchors.entry(name).or_default().push(node);
             }

@@ -28,9 +28,11 @@ const MAX_FLOAT_DIGITS: usize = 17;
 /// ```
 pub fn parse_number(text: &str) -> Option<Number> {
     let number: Number = text.parse().ok()?;
-    let has_digit = || text.bytes().any(|byte| matches!(byte, b'1'..=b'9'));
     match number.as_f64().filter(|_| number.is_f64()) {
-        Some(float) if text.len() >= MIN_ROUNDED_BYTES || (float == 0.0 && has_digit()) => {
+        Some(float)
+            if text.len() >= MIN_ROUNDED_BYTES
+                || (float == 0.0 && text.contains(|digit: char| matches!(digit, '1'..='9'))) =>
+        {
             parse_rounded(text, number, float)
         }
         Some(_) | None => Some(number),

@@ -61,9 +61,10 @@ struct LossyScanner<'a> {
 
 impl<'a> LossyScanner<'a> {
     fn enter_object(&mut self) -> bool {
-        let before =
-            |byte: &u8| matches!(byte, 0 | 0xEF | 0xBB | 0xBF) || byte.is_ascii_whitespace();
-        self.at = self.bytes.iter().take_while(|byte| before(byte)).count();
+        let before = self.bytes.iter().take_while(|byte| {
+            matches!(byte, 0 | 0xEF | 0xBB | 0xBF) || byte.is_ascii_whitespace()
+        });
+        self.at = before.count();
         self.eat(b'{')
     }
 

@@ -269,6 +269,6 @@ fn a_huge_event_does_not_keep_its_buffers() {
 
 impl SseDecoder {
     fn buffer_capacity(&self) -> usize {
-        self.input.capacity() + self.data.capacity() + self.name.capacity()
+        self.input.capacity() + self.event.data.capacity() + self.event.name.capacity()
     }
 }
