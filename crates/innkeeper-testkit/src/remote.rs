@@ -70,9 +70,9 @@ impl RemoteServer {
     #[must_use]
     pub fn config_entry(&self) -> Value {
         let plan = self.server.config();
-        let type_name = plan.type_name.as_deref().unwrap_or(plan.transport.type_name());
+        let type_name = plan.entry.type_name.as_deref().unwrap_or(plan.transport.type_name());
         let mut entry = json!({"type": type_name, "url": self.url()});
-        for (name, value) in &plan.headers {
+        for (name, value) in &plan.entry.headers {
             entry["headers"][name] = json!(value);
         }
         for (key, value) in plan.fixture.iter().flat_map(Fixture::config_keys) {

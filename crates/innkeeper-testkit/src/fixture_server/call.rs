@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::call_log::CallLog;
 use super::malformed;
 use super::message::{self, Request, Response};
 use super::process;
@@ -24,6 +25,9 @@ pub(super) const UNKNOWN_ID: u64 = 9_007_199_254_740_991;
 pub(super) struct CallState {
     /// Number of resource reads.
     pub(super) resource_reads: usize,
+    pub(super) log: CallLog,
+    /// The texts that the tool `note` keeps.
+    pub(super) notes: Vec<String>,
     received_count: usize,
     held_calls: Vec<Request>,
 }
@@ -41,13 +45,13 @@ impl FixtureServer {
         if self.is_tally_call(request) {
             return self.run_tally(request);
         }
-        self.calls.received_count += 1;
+        self.open.calls.received_count += 1;
         let switches = &self.switches;
         let crash_at = match switches.count("--crash-after") {
             0 if switches.is_set("--crash-signal") => 1,
             count => count,
         };
-        if crash_at > 0 && self.calls.received_count >= crash_at {
+        if crash_at > 0 && self.open.calls.received_count >= crash_at {
             self.crash();
             return Response::Deferred;
         }
@@ -83,8 +87,8 @@ impl FixtureServer {
         }
         let batch = self.switches.count("--out-of-order");
         if batch > 0 {
-            self.calls.held_calls.push(request);
-            match self.calls.held_calls.len() {
+            self.open.calls.held_calls.push(request);
+            match self.open.calls.held_calls.len() {
                 count if count >= batch => self.release_held(),
                 1 => self.timers.schedule(REORDER_WINDOW, TimedAction::Release),
                 _ => {}
@@ -96,7 +100,7 @@ impl FixtureServer {
 
     /// Responds to the collected calls in reverse order.
     pub(super) fn release_held(&mut self) {
-        while let Some(request) = self.calls.held_calls.pop() {
+        while let Some(request) = self.open.calls.held_calls.pop() {
             self.send_progress(request);
         }
     }

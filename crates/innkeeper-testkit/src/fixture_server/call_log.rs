@@ -66,7 +66,7 @@ impl FixtureServer {
         let Some(id) = arguments["id"].as_u64() else {
             return Response::error(error_code::INVALID_PARAMS, "no `id`");
         };
-        if let Err(error) = self.call_log.append(path, id) {
+        if let Err(error) = self.open.calls.log.append(path, id) {
             return Response::error(error_code::INVALID_REQUEST, format!("`--tally`: {error}"));
         }
         let number = id.to_string();

@@ -50,13 +50,13 @@ impl FixtureServer {
                 data: Some(json!({"uri": uri})),
             };
         }
-        self.calls.resource_reads += 1;
+        self.open.calls.resource_reads += 1;
         if let Some(result) = self.switches.json("--read-result") {
             return Response::Result(result);
         }
         let text = match item {
             Some(id) => format!("{server}: item {id}"),
-            None => format!("{server}: {uri}, reading {}", self.calls.resource_reads),
+            None => format!("{server}: {uri}, reading {}", self.open.calls.resource_reads),
         };
         Response::Result(json!({
             "contents": [{"uri": uri, "mimeType": "text/plain", "text": text}],

@@ -107,7 +107,7 @@ impl FixtureServer {
     pub(super) fn on_initialized(&mut self) {
         if self.switches.is_set("--ping-client") {
             for _ in 0..self.switches.count("--ping-count").max(1) {
-                let id = self.pending_requests.next_id();
+                let id = self.open.pending.next_id();
                 let text = message::request(&id, "ping", &json!({}));
                 self.stdout.write_line(text.as_bytes());
             }

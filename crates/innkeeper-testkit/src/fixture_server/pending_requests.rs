@@ -58,14 +58,14 @@ impl FixtureServer {
                 let id = if self.switches.is_set("--same-request-id") {
                     call.id.clone()
                 } else {
-                    self.pending_requests.next_id()
+                    self.open.pending.next_id()
                 };
                 let text = message::request(&id, method, &self.request_params(method));
                 self.stdout.write_line(text.as_bytes());
                 outstanding.push((id, method));
             }
         }
-        self.pending_requests.waiting_calls.push(WaitingCall {
+        self.open.pending.waiting_calls.push(WaitingCall {
             call: call.clone(),
             outstanding,
             responses: Vec::new(),
@@ -75,7 +75,7 @@ impl FixtureServer {
 
     /// Requests the roots before the end of the handshake, for `--early-request`.
     pub(super) fn send_early_request(&mut self) {
-        let id = self.pending_requests.next_id();
+        let id = self.open.pending.next_id();
         let text = message::request(&id, "roots/list", &json!({}));
         self.stdout.write_line(text.as_bytes());
     }
@@ -83,13 +83,12 @@ impl FixtureServer {
     /// Handles a response of the client; the last outstanding response completes its call.
     pub(super) fn on_response(&mut self, response: &Value) {
         let id = &response["id"];
-        let matched = self.pending_requests.waiting_calls.iter_mut().enumerate().find_map(
-            |(index, waiting)| {
+        let matched =
+            self.open.pending.waiting_calls.iter_mut().enumerate().find_map(|(index, waiting)| {
                 let position =
                     waiting.outstanding.iter().position(|(request_id, _)| request_id == id)?;
                 Some((index, waiting, position))
-            },
-        );
+            });
         let Some((index, waiting, position)) = matched else {
             self.on_task_response(response);
             return;
@@ -103,7 +102,7 @@ impl FixtureServer {
         }
         waiting.responses.push(input_response);
         if waiting.outstanding.is_empty() {
-            let done = self.pending_requests.waiting_calls.remove(index);
+            let done = self.open.pending.waiting_calls.remove(index);
             self.send_progress_at_once(&done.call);
             let text = Value::Array(done.responses).to_string();
             self.respond_to_call(&done.call, Response::Result(tool::text_result(&text)));

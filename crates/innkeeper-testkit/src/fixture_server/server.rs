@@ -7,7 +7,6 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::call::CallState;
-use super::call_log::CallLog;
 use super::catalog::Catalog;
 use super::handshake::ClientState;
 use super::input::InputEvent;
@@ -63,14 +62,25 @@ pub(super) struct FixtureServer {
     pub(super) timers: TimerQueue<TimedAction>,
     pub(super) catalog: Catalog,
     pub(super) client: ClientState,
+    pub(super) open: OpenRequests,
+    exit_code: Option<u8>,
+}
+
+/// The requests of both sides that are not finished, and the calls of the client so far.
+#[derive(Debug, Default)]
+pub(super) struct OpenRequests {
     pub(super) subscriptions: Subscriptions,
     pub(super) calls: CallState,
-    pub(super) pending_requests: PendingRequests,
+    pub(super) pending: PendingRequests,
     pub(super) tasks: TaskStore,
-    pub(super) call_log: CallLog,
-    /// The texts that the tool `note` keeps.
-    pub(super) notes: Vec<String>,
-    exit_code: Option<u8>,
+}
+
+impl OpenRequests {
+    fn cancel(&mut self, id: &Value) {
+        self.calls.cancel(id);
+        self.pending.cancel(id);
+        self.subscriptions.cancel(id);
+    }
 }
 
 impl FixtureServer {
@@ -79,12 +89,7 @@ impl FixtureServer {
             stdout: StdoutWriter::new(&switches),
             timers: TimerQueue::new(),
             client: ClientState::default(),
-            subscriptions: Subscriptions::default(),
-            calls: CallState::default(),
-            pending_requests: PendingRequests::default(),
-            tasks: TaskStore::default(),
-            call_log: CallLog::default(),
-            notes: Vec::new(),
+            open: OpenRequests::default(),
             exit_code: None,
             switches,
             journal,
@@ -219,8 +224,8 @@ impl FixtureServer {
             "tools/call" => self.accept_call(request),
             "prompts/get" => self.get_prompt(request),
             "resources/read" => self.read_resource(request),
-            "resources/subscribe" => self.subscriptions.subscribe(request.param("uri")),
-            "resources/unsubscribe" => self.subscriptions.unsubscribe(request.param("uri")),
+            "resources/subscribe" => self.open.subscriptions.subscribe(request.param("uri")),
+            "resources/unsubscribe" => self.open.subscriptions.unsubscribe(request.param("uri")),
             "subscriptions/listen" => self.listen(request),
             "tasks/get" | "tasks/result" | "tasks/update" | "tasks/cancel"
                 if self.switches.is_set("--task") =>
@@ -270,9 +275,7 @@ impl FixtureServer {
             "notifications/cancelled" if !self.switches.is_set("--ignore-cancel") => {
                 let Some(id) = params.get("requestId") else { return };
                 self.timers.retain(|action| action.request_id() != Some(id));
-                self.calls.cancel(id);
-                self.pending_requests.cancel(id);
-                self.subscriptions.cancel(id);
+                self.open.cancel(id);
             }
             _ => {}
         }

@@ -42,7 +42,7 @@ impl FixtureServer {
         });
         let text = message::notification("notifications/subscriptions/acknowledged", &params);
         self.stdout.write_line(text.as_bytes());
-        self.subscriptions.streams.push((request.id.clone(), filter));
+        self.open.subscriptions.streams.push((request.id.clone(), filter));
         Response::Deferred
     }
 
@@ -63,7 +63,7 @@ impl FixtureServer {
     pub(super) fn notify_resource_updated(&mut self, uri: &str) {
         let method = "notifications/resources/updated";
         let params = json!({"uri": uri});
-        if self.subscriptions.uris.iter().any(|subscribed| subscribed == uri) {
+        if self.open.subscriptions.uris.iter().any(|subscribed| subscribed == uri) {
             self.stdout.write_line(message::notification(method, &params).as_bytes());
         }
         self.notify_streams(method, &params, |filter| {
@@ -73,7 +73,7 @@ impl FixtureServer {
     }
 
     fn notify_streams(&mut self, method: &str, params: &Value, wants: impl Fn(&Value) -> bool) {
-        for (id, filter) in &self.subscriptions.streams {
+        for (id, filter) in &self.open.subscriptions.streams {
             if wants(filter) {
                 let mut params = params.clone();
                 params["_meta"] = json!({meta_key::SUBSCRIPTION: id});

@@ -56,8 +56,8 @@ impl FixtureServer {
             let response = Response::error(error_code::METHOD_NOT_FOUND, "to be called as a task");
             return self.respond_to_call(call, response);
         }
-        let id = format!("fx-task-{}", self.tasks.0.len() + 1);
-        self.tasks.0.push(Task {
+        let id = format!("fx-task-{}", self.open.tasks.0.len() + 1);
+        self.open.tasks.0.push(Task {
             id: id.clone(),
             call: call.clone(),
             polls: 0,
@@ -78,7 +78,7 @@ impl FixtureServer {
     /// Responds to `tasks/get`, `tasks/result`, `tasks/update` and `tasks/cancel`.
     pub(super) fn handle_task_request(&mut self, request: &Request) -> Response {
         let id = request.param("taskId").to_owned();
-        let Some(task) = self.tasks.find(&id) else { return unknown_task() };
+        let Some(task) = self.open.tasks.find(&id) else { return unknown_task() };
         match request.method.as_str() {
             "tasks/update" => {
                 task.input_response = request.params.get("inputResponses").cloned();
@@ -102,9 +102,9 @@ impl FixtureServer {
     /// Handles the response to an input request of a legacy task; returns whether the response was
     /// for a task.
     pub(super) fn on_task_response(&mut self, response: &Value) -> bool {
-        let is_requested =
-            |task: &&mut Task| task.input_request_id.as_ref() == Some(&response["id"]);
-        let Some(task) = self.tasks.0.iter_mut().find(is_requested) else { return false };
+        let mut tasks = self.open.tasks.0.iter_mut();
+        let task = tasks.find(|task| task.input_request_id.as_ref() == Some(&response["id"]));
+        let Some(task) = task else { return false };
         task.status = "completed";
         task.input_response = Some(response["result"].clone());
         let id = task.id.clone();
@@ -119,7 +119,7 @@ impl FixtureServer {
     fn poll_task(&mut self, id: &str, modern: bool) -> Response {
         let works = self.switches.count("--task-polls");
         let kind = self.switches.value("--task").unwrap_or_default().to_owned();
-        let Some(task) = self.tasks.find(id) else { return unknown_task() };
+        let Some(task) = self.open.tasks.find(id) else { return unknown_task() };
         task.polls += 1;
         if task.polls > works && !["completed", "cancelled"].contains(&task.status) {
             task.status = match kind.as_str() {
@@ -127,7 +127,7 @@ impl FixtureServer {
                 "fails" => "failed",
                 "stops" => "cancelled",
                 "forgets" => {
-                    self.tasks.0.retain(|task| task.id != id);
+                    self.open.tasks.0.retain(|task| task.id != id);
                     return unknown_task();
                 }
                 // After the input the next poll still shows the input request, because a client may
@@ -174,7 +174,7 @@ impl FixtureServer {
 
     /// The response with the outcome of a task.
     fn task_result(&mut self, id: &str) -> Response {
-        let Some(task) = self.tasks.find(id) else { return unknown_task() };
+        let Some(task) = self.open.tasks.find(id) else { return unknown_task() };
         match (task.status, &task.input_response) {
             ("completed", Some(input)) => Response::Result(tool::text_result(&input.to_string())),
             ("completed", None) => {
@@ -187,18 +187,18 @@ impl FixtureServer {
 
     fn request_task_input(&mut self, id: &str) {
         let method = "elicitation/create";
-        let request_id = self.pending_requests.next_id();
+        let request_id = self.open.pending.next_id();
         let mut params = self.request_params(method);
         params["_meta"] = related_task(id);
         let text = message::request(&request_id, method, &params);
         self.stdout.write_line(text.as_bytes());
-        if let Some(task) = self.tasks.find(id) {
+        if let Some(task) = self.open.tasks.find(id) {
             task.input_request_id = Some(request_id);
         }
     }
 
     fn task_object(&mut self, id: &str, modern: bool) -> Value {
-        let status = self.tasks.find(id).map_or("failed", |task| task.status);
+        let status = self.open.tasks.find(id).map_or("failed", |task| task.status);
         let ttl = self.switches.number("--task-ttl").unwrap_or(60_000);
         let interval = self.switches.count("--task-interval");
         let (ttl_key, interval_key) =

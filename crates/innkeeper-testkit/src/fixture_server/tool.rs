@@ -31,10 +31,13 @@ impl FixtureServer {
             "grow" => self.change_list(arguments, true),
             "shrink" => self.change_list(arguments, false),
             "note" => {
-                self.notes.push(arguments["text"].as_str().unwrap_or_default().to_owned());
+                self.open
+                    .calls
+                    .notes
+                    .push(arguments["text"].as_str().unwrap_or_default().to_owned());
                 text_result("noted")
             }
-            "notes" => text_result(&json!(self.notes).to_string()),
+            "notes" => text_result(&json!(self.open.calls.notes).to_string()),
             "touch" => {
                 self.notify_resource_updated(arguments["uri"].as_str().unwrap_or_default());
                 text_result("touched")

@@ -4,7 +4,7 @@ mod validation;
 
 use serde_json::{Value, json};
 
-use super::api_spec::{ApiSpec, BadRequest, strings_at};
+use super::api_spec::{ApiSpec, BadRequest, StreamSpec, strings_at};
 use super::response::{
     ContentPart, FinishReason, ModelResponse, ToolCall, reasoning_signature, text_chunks,
 };
@@ -12,12 +12,14 @@ use super::sse;
 
 pub(super) const API: ApiSpec = ApiSpec {
     id_prefix: "toolu_",
-    streams_by_default: false,
-    content_type: "text/event-stream; charset=utf-8",
+    stream: StreamSpec {
+        is_default: false,
+        content_type: "text/event-stream; charset=utf-8",
+        chunks: stream_chunks,
+    },
     tool_names: |body| strings_at(&body["tools"], "name").map(str::to_owned).collect(),
     validate: validation::validate,
     response_body,
-    stream_chunks,
     parse_failure: None,
     error_body,
 };

@@ -10,22 +10,27 @@ use super::{anthropic, gemini, interactions, ollama, openai_chat, openai_respons
 pub(super) struct ApiSpec {
     /// Prefix of call ids.
     pub(super) id_prefix: &'static str,
-    /// Whether responses stream if the request does not say so.
-    pub(super) streams_by_default: bool,
-    /// The content type of a streamed body.
-    pub(super) content_type: &'static str,
+    pub(super) stream: StreamSpec,
     /// The tool names of a request.
     pub(super) tool_names: fn(&Value) -> Vec<String>,
     /// The validation of a conversation.
     pub(super) validate: fn(&Value, &IssuedCalls) -> Result<(), BadRequest>,
     /// The body of a response without streaming.
     pub(super) response_body: fn(&ModelResponse) -> Value,
-    /// The chunks of a streamed response: one event or line each.
-    pub(super) stream_chunks: fn(&ModelResponse) -> Vec<String>,
     /// The server's error for a call that the server cannot parse.
     pub(super) parse_failure: Option<fn(&ToolCall) -> String>,
     /// The body of an error response: status, error code, message.
     pub(super) error_body: fn(u16, Option<&str>, &BadRequest) -> Value,
+}
+
+/// How a provider API streams.
+pub(super) struct StreamSpec {
+    /// Whether responses stream if the request does not say so.
+    pub(super) is_default: bool,
+    /// The content type of the body.
+    pub(super) content_type: &'static str,
+    /// The chunks of a response: one event or line each.
+    pub(super) chunks: fn(&ModelResponse) -> Vec<String>,
 }
 
 /// The reason for rejecting a request.
@@ -60,21 +65,20 @@ pub(super) struct RequestTarget {
 impl RequestTarget {
     /// Returns the target of a path; none if the path belongs to no model.
     pub(super) fn from_path(path: &str) -> Option<Self> {
-        let collection = |spec| Some(Self { api: spec, model: None, streams: None });
         if path.ends_with("/chat/completions") {
-            return collection(&openai_chat::API);
+            return Some(Self { api: &openai_chat::API, model: None, streams: None });
         }
         if path.ends_with("/responses") {
-            return collection(&openai_responses::API);
+            return Some(Self { api: &openai_responses::API, model: None, streams: None });
         }
         if path.ends_with("/v1/messages") {
-            return collection(&anthropic::API);
+            return Some(Self { api: &anthropic::API, model: None, streams: None });
         }
         if path.ends_with("/api/chat") {
-            return collection(&ollama::API);
+            return Some(Self { api: &ollama::API, model: None, streams: None });
         }
         if path.ends_with("/interactions") {
-            return collection(&interactions::API);
+            return Some(Self { api: &interactions::API, model: None, streams: None });
         }
         let (model, method) = path.rsplit_once("/models/")?.1.rsplit_once(':')?;
         let streams = match method {

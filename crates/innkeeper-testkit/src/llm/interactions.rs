@@ -4,19 +4,21 @@ mod validation;
 
 use serde_json::{Value, json};
 
-use super::api_spec::{ApiSpec, BadRequest, array_items};
+use super::api_spec::{ApiSpec, BadRequest, StreamSpec, array_items};
 use super::response::{
     ContentPart, FinishReason, ModelResponse, ToolCall, reasoning_signature, text_chunks,
 };
 
 pub(super) const API: ApiSpec = ApiSpec {
     id_prefix: "call_",
-    streams_by_default: false,
-    content_type: "text/event-stream",
+    stream: StreamSpec {
+        is_default: false,
+        content_type: "text/event-stream",
+        chunks: stream_chunks,
+    },
     tool_names,
     validate: validation::validate,
     response_body,
-    stream_chunks,
     parse_failure: None,
     error_body,
 };

@@ -2,18 +2,20 @@
 
 use serde_json::{Value, json};
 
-use super::api_spec::{ApiSpec, BadRequest, array_items};
+use super::api_spec::{ApiSpec, BadRequest, StreamSpec, array_items};
 use super::issued_calls::IssuedCalls;
 use super::response::{ContentPart, FinishReason, ModelResponse, ToolCall, text_chunks};
 
 pub(super) const API: ApiSpec = ApiSpec {
     id_prefix: "call_",
-    streams_by_default: true,
-    content_type: "application/x-ndjson",
+    stream: StreamSpec {
+        is_default: true,
+        content_type: "application/x-ndjson",
+        chunks: stream_chunks,
+    },
     tool_names,
     validate,
     response_body,
-    stream_chunks,
     parse_failure: Some(parse_failure),
     error_body,
 };

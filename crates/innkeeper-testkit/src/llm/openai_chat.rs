@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::api_spec::{ApiSpec, BadRequest, array_items, strings_at};
+use super::api_spec::{ApiSpec, BadRequest, StreamSpec, array_items, strings_at};
 use super::issued_calls::IssuedCalls;
 use super::response::{
     CREATED_AT, ContentPart, FinishReason, ModelResponse, ToolCall, text_chunks,
@@ -11,12 +11,14 @@ use super::sse;
 
 pub(super) const API: ApiSpec = ApiSpec {
     id_prefix: "call_",
-    streams_by_default: false,
-    content_type: "text/event-stream; charset=utf-8",
+    stream: StreamSpec {
+        is_default: false,
+        content_type: "text/event-stream; charset=utf-8",
+        chunks: stream_chunks,
+    },
     tool_names,
     validate,
     response_body,
-    stream_chunks,
     parse_failure: None,
     error_body,
 };

@@ -5,18 +5,20 @@ mod validation;
 
 use serde_json::{Value, json};
 
-use super::api_spec::{ApiSpec, array_items};
+use super::api_spec::{ApiSpec, StreamSpec, array_items};
 use super::openai_chat;
 use super::response::{CREATED_AT, ContentPart, FinishReason, ModelResponse, ToolCall, signature};
 
 pub(super) const API: ApiSpec = ApiSpec {
     id_prefix: "call_",
-    streams_by_default: false,
-    content_type: "text/event-stream; charset=utf-8",
+    stream: StreamSpec {
+        is_default: false,
+        content_type: "text/event-stream; charset=utf-8",
+        chunks: events::stream_chunks,
+    },
     tool_names,
     validate: validation::validate,
     response_body,
-    stream_chunks: events::stream_chunks,
     parse_failure: None,
     error_body: openai_chat::error_body,
 };

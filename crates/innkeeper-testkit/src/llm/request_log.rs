@@ -52,17 +52,17 @@ impl RequestLog {
 
     /// Adds a request; returns its number.
     pub(super) fn add(&self, head: &Parts, body: &[u8]) -> usize {
-        let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
         let headers = head.headers.iter();
-        let headers =
-            headers.map(|(name, value)| (name.as_str().to_owned(), text(value.as_bytes())));
+        let headers = headers.map(|(name, value)| {
+            (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
+        });
         let request = RecordedRequest {
             method: head.method.as_str().to_owned(),
             path: head.uri.path().to_owned(),
             query: head.uri.query().unwrap_or_default().to_owned(),
             headers: headers.collect(),
             body: serde_json::from_slice(body).unwrap_or_default(),
-            text: text(body),
+            text: String::from_utf8_lossy(body).into_owned(),
             status: None,
         };
         let mut log = self.lock();

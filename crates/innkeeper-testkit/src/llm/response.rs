@@ -98,15 +98,16 @@ impl ModelResponse {
             (false, false, _) => FinishReason::ToolCalls,
         };
         let content_bytes = content_parts.iter().map(ContentPart::byte_len).sum::<usize>();
-        let tokens = |bytes: usize| u64::try_from(bytes.div_ceil(BYTES_PER_TOKEN)).unwrap_or(0);
-        let (prompt, completion) =
-            model_reply.usage.unwrap_or_else(|| (tokens(request.len()), tokens(content_bytes)));
-        let usage = (!model_reply.hides_usage).then_some(Usage {
+        let (prompt, completion) = model_reply
+            .usage
+            .tokens
+            .unwrap_or_else(|| (count_tokens(request.len()), count_tokens(content_bytes)));
+        let usage = (!model_reply.usage.is_hidden).then_some(Usage {
             prompt,
             completion,
-            cached: model_reply.cached_tokens,
-            reasoning: model_reply.reasoning_tokens,
-            cost: model_reply.cost,
+            cached: model_reply.usage.cached_tokens,
+            reasoning: model_reply.usage.reasoning_tokens,
+            cost: model_reply.usage.cost,
         });
         let model = model.to_owned();
         let error = model_reply.stream_error.clone();
@@ -216,12 +217,18 @@ fn match_tool_name(name: &str, offered_tools: &[String]) -> String {
 }
 
 fn normalize_name(name: &str) -> String {
-    let plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
-    name.chars().map(|letter| if plain(letter) { letter } else { '_' }).collect()
+    name.replace(
+        |letter: char| !letter.is_ascii_alphanumeric() && !matches!(letter, '_' | '-'),
+        "_",
+    )
 }
 
 /// Splits a text into its stream chunks; no chunk for an empty text.
 pub(super) fn text_chunks(text: &str) -> Vec<String> {
     let letters: Vec<char> = text.chars().collect();
     letters.chunks(CHUNK_CHARS).map(|chunk| chunk.iter().collect()).collect()
+}
+
+fn count_tokens(bytes: usize) -> u64 {
+    u64::try_from(bytes.div_ceil(BYTES_PER_TOKEN)).unwrap_or(0)
 }

@@ -75,7 +75,7 @@ fn model_response(
         return error_response(api, 500, None, &unreadable(call));
     }
     let streams =
-        target.streams.or_else(|| body["stream"].as_bool()).unwrap_or(api.streams_by_default);
+        target.streams.or_else(|| body["stream"].as_bool()).unwrap_or(api.stream.is_default);
     if !streams && let Some(message) = &response.error {
         return error_response(api, 500, None, message);
     }
@@ -83,8 +83,8 @@ fn model_response(
     if !streams {
         return OutgoingResponse::json(200, response.to_json_text(&(api.response_body)(&response)));
     }
-    let chunks = (api.stream_chunks)(&response).into_iter().map(Bytes::from).collect();
-    let content_type = api.content_type.to_owned();
+    let chunks = (api.stream.chunks)(&response).into_iter().map(Bytes::from).collect();
+    let content_type = api.stream.content_type.to_owned();
     apply_chunking(served, OutgoingResponse { status: 200, content_type, chunks, streams })
 }
 

@@ -131,14 +131,21 @@ pub(super) enum BodyEnding {
 #[derive(Clone, Debug, Default)]
 pub(super) struct ModelReply {
     pub(super) parts: Vec<ReplyPart>,
-    pub(super) usage: Option<(u64, u64)>,
-    pub(super) hides_usage: bool,
-    pub(super) cached_tokens: u64,
-    pub(super) reasoning_tokens: u64,
-    pub(super) cost: Option<f64>,
+    pub(super) usage: ReplyUsage,
     pub(super) truncated: bool,
     pub(super) refused: bool,
     pub(super) stream_error: Option<String>,
+}
+
+/// The usage that a response reports.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ReplyUsage {
+    /// The input and output tokens; counted from the texts by default.
+    pub(super) tokens: Option<(u64, u64)>,
+    pub(super) is_hidden: bool,
+    pub(super) cached_tokens: u64,
+    pub(super) reasoning_tokens: u64,
+    pub(super) cost: Option<f64>,
 }
 
 #[derive(Clone, Debug)]
@@ -241,35 +248,35 @@ impl ScriptedReply {
     /// token per four bytes.
     #[must_use]
     pub fn with_usage(mut self, prompt: u64, completion: u64) -> Self {
-        self.model_reply_mut().usage = Some((prompt, completion));
+        self.model_reply_mut().usage.tokens = Some((prompt, completion));
         self
     }
 
     /// Reports no token counts.
     #[must_use]
     pub fn without_usage(mut self) -> Self {
-        self.model_reply_mut().hides_usage = true;
+        self.model_reply_mut().usage.is_hidden = true;
         self
     }
 
     /// Sets the number of cached prompt tokens. Default: none.
     #[must_use]
     pub fn with_cached_tokens(mut self, tokens: u64) -> Self {
-        self.model_reply_mut().cached_tokens = tokens;
+        self.model_reply_mut().usage.cached_tokens = tokens;
         self
     }
 
     /// Sets the number of reasoning tokens. Default: none.
     #[must_use]
     pub fn with_reasoning_tokens(mut self, tokens: u64) -> Self {
-        self.model_reply_mut().reasoning_tokens = tokens;
+        self.model_reply_mut().usage.reasoning_tokens = tokens;
         self
     }
 
     /// Sets the cost that the OpenAI APIs report. Default: none.
     #[must_use]
     pub fn with_cost(mut self, cost: f64) -> Self {
-        self.model_reply_mut().cost = Some(cost);
+        self.model_reply_mut().usage.cost = Some(cost);
         self
     }
 

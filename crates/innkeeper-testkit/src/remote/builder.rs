@@ -58,16 +58,34 @@ pub struct RemoteServerBuilder {
     pub(super) fixture: Option<Fixture>,
     pub(super) transport: RemoteTransport,
     pub(super) socket: Option<PathBuf>,
+    pub(super) streamable: StreamableOptions,
+    pub(super) sse: SseOptions,
+    pub(super) accept_subprotocol: bool,
+    pub(super) entry: EntryOptions,
+    pub(super) faults: Vec<Fault>,
+}
+
+/// The variants of Streamable HTTP.
+#[derive(Clone, Debug)]
+pub(super) struct StreamableOptions {
     pub(super) json_responses: bool,
     pub(super) use_sessions: bool,
     pub(super) allow_get: bool,
     pub(super) event_ids: bool,
+}
+
+/// The variants of HTTP+SSE.
+#[derive(Clone, Debug)]
+pub(super) struct SseOptions {
     pub(super) endpoint: AnnouncedEndpoint,
     pub(super) post_status: u16,
-    pub(super) accept_subprotocol: bool,
+}
+
+/// The server's configuration entry.
+#[derive(Clone, Debug, Default)]
+pub(super) struct EntryOptions {
     pub(super) type_name: Option<String>,
     pub(super) headers: Vec<(String, String)>,
-    pub(super) faults: Vec<Fault>,
 }
 
 impl RemoteServerBuilder {
@@ -76,15 +94,15 @@ impl RemoteServerBuilder {
             fixture,
             transport,
             socket: None,
-            json_responses: false,
-            use_sessions: true,
-            allow_get: true,
-            event_ids: false,
-            endpoint: AnnouncedEndpoint::Relative,
-            post_status: 405,
+            streamable: StreamableOptions {
+                json_responses: false,
+                use_sessions: true,
+                allow_get: true,
+                event_ids: false,
+            },
+            sse: SseOptions { endpoint: AnnouncedEndpoint::Relative, post_status: 405 },
             accept_subprotocol: true,
-            type_name: None,
-            headers: Vec::new(),
+            entry: EntryOptions::default(),
             faults: Vec::new(),
         }
     }
@@ -122,42 +140,42 @@ impl RemoteServerBuilder {
     /// Responds with one JSON body instead of an SSE stream.
     #[must_use]
     pub fn with_json_responses(mut self) -> Self {
-        self.json_responses = true;
+        self.streamable.json_responses = true;
         self
     }
 
     /// Issues no session id: all legacy clients share the most recently initialized fixture server.
     #[must_use]
     pub fn without_session(mut self) -> Self {
-        self.use_sessions = false;
+        self.streamable.use_sessions = false;
         self
     }
 
     /// Responds to GET with 405: there is no stream for messages outside requests.
     #[must_use]
     pub fn without_get(mut self) -> Self {
-        self.allow_get = false;
+        self.streamable.allow_get = false;
         self
     }
 
     /// Opens each legacy stream with an empty event, and gives every event an id for resumption.
     #[must_use]
     pub fn with_event_ids(mut self) -> Self {
-        self.event_ids = true;
+        self.streamable.event_ids = true;
         self
     }
 
     /// Sets the message endpoint in the first event of HTTP+SSE.
     #[must_use]
     pub fn endpoint(mut self, endpoint: AnnouncedEndpoint) -> Self {
-        self.endpoint = endpoint;
+        self.sse.endpoint = endpoint;
         self
     }
 
     /// Responds to a POST to the HTTP+SSE stream path with this status.
     #[must_use]
     pub fn reject_post_with(mut self, status: u16) -> Self {
-        self.post_status = status;
+        self.sse.post_status = status;
         self
     }
 
@@ -171,14 +189,14 @@ impl RemoteServerBuilder {
     /// Sets the `type` in the server's configuration entry, independent of the transport.
     #[must_use]
     pub fn with_type_name(mut self, name: &str) -> Self {
-        self.type_name = Some(name.to_owned());
+        self.entry.type_name = Some(name.to_owned());
         self
     }
 
     /// Adds a header to the server's configuration entry.
     #[must_use]
     pub fn header(mut self, name: &str, value: &str) -> Self {
-        self.headers.push((name.to_owned(), value.to_owned()));
+        self.entry.headers.push((name.to_owned(), value.to_owned()));
         self
     }
 

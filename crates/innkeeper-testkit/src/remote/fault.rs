@@ -323,10 +323,8 @@ impl Fault {
 
     /// Whether the fault affects requests with these methods, regardless of their number.
     pub(super) fn matches_request(&self, http: Option<&str>, rpc: Option<&str>) -> bool {
-        let fits = |filter: &Option<String>, have: Option<&str>| {
-            filter.as_deref().is_none_or(|value| have == Some(value))
-        };
-        fits(&self.http, http) && fits(&self.rpc, rpc)
+        self.http.as_deref().is_none_or(|value| http == Some(value))
+            && self.rpc.as_deref().is_none_or(|value| rpc == Some(value))
     }
 
     /// Whether the fault affects the request with this number among the matching requests.

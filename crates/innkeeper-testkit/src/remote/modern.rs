@@ -31,8 +31,8 @@ pub(super) async fn handle_post(
         bridge.send(request.body).await;
         return body::empty_response(202);
     }
-    let json =
-        served.config().json_responses && request.rpc_method() != Some("subscriptions/listen");
+    let json = served.config().streamable.json_responses
+        && request.rpc_method() != Some("subscriptions/listen");
     let manner =
         ReplyMode { single_message: json, fault: request.fault.clone(), cancel_on_close: true };
     let mut open = bridge.open_request(&request.message, &manner);

@@ -58,14 +58,14 @@ impl RequestLog {
 
     /// Adds a request; returns its number.
     pub(super) fn add(&self, head: &Parts, body: &[u8], fault: Option<String>) -> usize {
-        let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
         let headers = head.headers.iter();
-        let headers =
-            headers.map(|(name, value)| (name.as_str().to_owned(), text(value.as_bytes())));
+        let headers = headers.map(|(name, value)| {
+            (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
+        });
         let body = match serde_json::from_slice(body) {
             Ok(body) => body,
             Err(_) if body.is_empty() => Value::Null,
-            Err(_) => Value::String(text(body)),
+            Err(_) => Value::String(String::from_utf8_lossy(body).into_owned()),
         };
         let mut log = self.lock();
         log.0 += 1;

@@ -38,13 +38,25 @@ pub(super) struct ServerState {
     origin: String,
     log: RequestLog,
     tasks: ServerTasks,
-    match_counts: Mutex<Vec<usize>>,
-    applied_faults: Mutex<Vec<String>>,
-    sessions: Mutex<HashMap<String, Arc<McpSession>>>,
-    shared_bridge: Mutex<Option<Arc<Bridge>>>,
-    bridges: Mutex<Vec<Weak<Bridge>>>,
+    faults: FaultCounts,
+    bridges: Bridges,
     reset_signal: watch::Sender<()>,
     last_stream: AtomicU64,
+}
+
+/// How often each fault matched, and what was applied.
+#[derive(Debug)]
+struct FaultCounts {
+    matches: Mutex<Vec<usize>>,
+    applied: Mutex<Vec<String>>,
+}
+
+/// The fixture servers behind a remote server.
+#[derive(Debug, Default)]
+struct Bridges {
+    sessions: Mutex<HashMap<String, Arc<McpSession>>>,
+    shared: Mutex<Option<Arc<Bridge>>>,
+    all: Mutex<Vec<Weak<Bridge>>>,
 }
 
 /// A session with its own fixture server.
@@ -87,17 +99,14 @@ impl IncomingRequest {
 
 impl ServerState {
     pub(super) fn new(config: RemoteServerBuilder, origin: String) -> Arc<Self> {
-        let match_counts = Mutex::new(vec![0; config.faults.len()]);
+        let matches = Mutex::new(vec![0; config.faults.len()]);
         Arc::new(Self {
             config,
             origin,
             log: RequestLog::new(),
             tasks: ServerTasks::default(),
-            match_counts,
-            applied_faults: Mutex::default(),
-            sessions: Mutex::default(),
-            shared_bridge: Mutex::default(),
-            bridges: Mutex::default(),
+            faults: FaultCounts { matches, applied: Mutex::default() },
+            bridges: Bridges::default(),
             reset_signal: watch::Sender::new(()),
             last_stream: AtomicU64::new(0),
         })
@@ -150,7 +159,7 @@ impl ServerState {
 
     /// Returns the fault that affects a request.
     pub(super) fn match_fault(&self, http: Option<&str>, rpc: Option<&str>) -> Option<FaultAction> {
-        let mut struck = lock(&self.match_counts);
+        let mut struck = lock(&self.faults.matches);
         let mut matched = None;
         for (fault, count) in self.config.faults.iter().zip(struck.iter_mut()) {
             if fault.matches_request(http, rpc) {
@@ -160,19 +169,19 @@ impl ServerState {
                 }
             }
         }
-        lock(&self.applied_faults).extend(matched.iter().map(|action| format!("{action:?}")));
+        lock(&self.faults.applied).extend(matched.iter().map(|action| format!("{action:?}")));
         matched
     }
 
     pub(super) fn applied_faults(&self) -> Vec<String> {
-        lock(&self.applied_faults).clone()
+        lock(&self.faults.applied).clone()
     }
 
     /// Starts a session with this id; none if there are too many sessions.
     pub(super) fn start_session(&self, id: String) -> Option<Arc<McpSession>> {
         let bridge = self.start_bridge()?;
         let session = Arc::new(McpSession { id: id.clone(), bridge, events: EventLog::new() });
-        let mut sessions = lock(&self.sessions);
+        let mut sessions = lock(&self.bridges.sessions);
         sessions.retain(|_, session| !session.bridge.has_ended());
         if sessions.len() >= MAX_SESSIONS {
             return None;
@@ -183,12 +192,12 @@ impl ServerState {
 
     /// Returns the session with this id if its fixture server runs.
     pub(super) fn session(&self, id: &str) -> Option<Arc<McpSession>> {
-        lock(&self.sessions).get(id).filter(|session| !session.bridge.has_ended()).cloned()
+        lock(&self.bridges.sessions).get(id).filter(|session| !session.bridge.has_ended()).cloned()
     }
 
     /// Ends a session and kills its fixture server; returns whether the session existed.
     pub(super) fn end_session(&self, id: &str) -> bool {
-        let session = lock(&self.sessions).remove(id);
+        let session = lock(&self.bridges.sessions).remove(id);
         session.is_some_and(|session| {
             session.bridge.kill();
             true
@@ -197,7 +206,7 @@ impl ServerState {
 
     /// Returns the shared fixture server; starts it again after an exit.
     pub(super) fn shared_bridge(&self) -> Option<Arc<Bridge>> {
-        let mut shared = lock(&self.shared_bridge);
+        let mut shared = lock(&self.bridges.shared);
         if shared.as_ref().is_none_or(|bridge| bridge.has_ended()) {
             *shared = self.start_bridge();
         }
@@ -206,7 +215,7 @@ impl ServerState {
 
     fn start_bridge(&self) -> Option<Arc<Bridge>> {
         let bridge = Bridge::start(self.config.fixture.as_ref()?, &self.tasks);
-        let mut bridges = lock(&self.bridges);
+        let mut bridges = lock(&self.bridges.all);
         bridges.retain(|bridge| bridge.strong_count() > 0);
         bridges.push(Arc::downgrade(&bridge));
         Some(bridge)
@@ -214,7 +223,7 @@ impl ServerState {
 
     /// Returns all fixture servers.
     pub(super) fn bridges(&self) -> Vec<Arc<Bridge>> {
-        lock(&self.bridges).iter().filter_map(Weak::upgrade).collect()
+        lock(&self.bridges.all).iter().filter_map(Weak::upgrade).collect()
     }
 
     /// Ends every task and kills every fixture server.

@@ -23,7 +23,7 @@ pub(super) async fn respond(served: &Arc<ServerState>, request: IncomingRequest)
         "GET" if path == served.config().transport.path() => open_stream(served, &request),
         "POST" if path == MESSAGES_PATH => handle_post(served, request).await,
         _ if path == served.config().transport.path() => {
-            body::status_response(served.config().post_status)
+            body::status_response(served.config().sse.post_status)
         }
         _ => body::empty_response(404),
     }
@@ -40,7 +40,7 @@ fn open_stream(served: &Arc<ServerState>, request: &IncomingRequest) -> HttpResp
     let mut writer =
         BodyWriter::new(sender, request.connection_faults.clone(), BodyFormat::Events, false);
     let address = format!("{MESSAGES_PATH}?{SESSION_QUERY_KEY}{}", session.id);
-    let address = match &served.config().endpoint {
+    let address = match &served.config().sse.endpoint {
         AnnouncedEndpoint::Relative => Some(address),
         AnnouncedEndpoint::Absolute => Some(format!("{}{address}", served.origin())),
         AnnouncedEndpoint::Fixed(origin) => Some(format!("{origin}{address}")),

@@ -28,10 +28,10 @@ pub(super) async fn respond(served: &Arc<ServerState>, request: IncomingRequest)
     }
     match request.head.method.as_str() {
         "POST" => handle_post(served, request).await,
-        "GET" if served.config().allow_get && fixture_era(served) != "modern" => {
+        "GET" if served.config().streamable.allow_get && fixture_era(served) != "modern" => {
             handle_get(served, request).await
         }
-        "DELETE" if served.config().use_sessions && fixture_era(served) != "modern" => {
+        "DELETE" if served.config().streamable.use_sessions && fixture_era(served) != "modern" => {
             handle_delete(served, &request)
         }
         _ => body::empty_response(405),
@@ -106,7 +106,7 @@ fn is_modern(request: &IncomingRequest) -> bool {
 }
 
 fn start_session(served: &Arc<ServerState>) -> Result<Arc<McpSession>, Box<HttpResponse>> {
-    let id = match served.config().use_sessions {
+    let id = match served.config().streamable.use_sessions {
         true => ProcessTag::new().as_str().to_owned(),
         false => String::new(),
     };
@@ -118,7 +118,7 @@ fn find_session(
     served: &Arc<ServerState>,
     request: &IncomingRequest,
 ) -> Result<Arc<McpSession>, Box<HttpResponse>> {
-    let id = match served.config().use_sessions {
+    let id = match served.config().streamable.use_sessions {
         true => headers::header_text(&request.head.headers, SESSION_ID_HEADER),
         false => Some(""),
     };
@@ -146,12 +146,12 @@ async fn forward(
         return body::empty_response(202);
     }
     let is_cut = matches!(request.fault, Some(FaultAction::CutStream { .. }));
-    let json = served.config().json_responses && !is_cut;
+    let json = served.config().streamable.json_responses && !is_cut;
     let manner =
         ReplyMode { single_message: json, fault: request.fault.clone(), cancel_on_close: false };
     let open = session.bridge.open_request(&request.message, &manner);
     session.bridge.send(request.body.clone()).await;
-    let trace = (is_cut || served.config().event_ids).then(|| ResumableStream {
+    let trace = (is_cut || served.config().streamable.event_ids).then(|| ResumableStream {
         log: Arc::clone(&session.events),
         stream: served.next_stream(),
         replay_twice: matches!(
@@ -163,7 +163,7 @@ async fn forward(
         true => json_response(served, &request, open, None).await,
         false => stream_response(served, &request, open, None, trace),
     };
-    if first && served.config().use_sessions {
+    if first && served.config().streamable.use_sessions {
         body::set_header(&mut reply, SESSION_ID_HEADER, &session.id);
     }
     reply
@@ -234,7 +234,7 @@ async fn handle_get(served: &Arc<ServerState>, request: IncomingRequest) -> Http
         }
         _ => {}
     }
-    let trace = served.config().event_ids.then(|| ResumableStream {
+    let trace = served.config().streamable.event_ids.then(|| ResumableStream {
         log: Arc::clone(&log),
         stream: events::GENERAL_STREAM,
         replay_twice: false,

@@ -129,25 +129,24 @@ async fn receive(
 }
 
 async fn send(socket: &mut WebSocket, out: OutboundMessage) -> Result<(), AbruptClose> {
-    let text = |bytes: &[u8]| Frame::message(bytes.to_vec(), OpCode::Data(Data::Text), true);
     let frames = match &out.fault {
-        None => vec![text(&out.text)],
+        None => vec![text_frame(&out.text)],
         Some(FaultAction::BinaryFrame) => {
             vec![Frame::message(out.text.clone(), OpCode::Data(Data::Binary), true)]
         }
         Some(FaultAction::Fragments(count)) => fragment_frames(&out.text, *count),
         Some(FaultAction::Pings(count)) => {
             let mut frames = vec![Frame::ping(&b"flood"[..]); *count];
-            frames.push(text(&out.text));
+            frames.push(text_frame(&out.text));
             frames
         }
-        Some(FaultAction::PrettyPrint) => vec![text(&pretty_print(&out.text))],
-        Some(FaultAction::Duplicate) => vec![text(&out.text); 2],
+        Some(FaultAction::PrettyPrint) => vec![text_frame(&pretty_print(&out.text))],
+        Some(FaultAction::Duplicate) => vec![text_frame(&out.text); 2],
         Some(FaultAction::PrependMessage(bytes)) => {
-            vec![text(filler_message(*bytes).as_bytes()), text(&out.text)]
+            vec![text_frame(filler_message(*bytes).as_bytes()), text_frame(&out.text)]
         }
         Some(action @ (FaultAction::Stall(_) | FaultAction::ResetMidBody)) => {
-            let bytes = encode_frame(text(&out.text))?;
+            let bytes = encode_frame(text_frame(&out.text))?;
             let (head, tail) = bytes.split_at(bytes.len() / 2);
             write_bytes(socket, head).await?;
             let FaultAction::Stall(delay) = action else { return Err(AbruptClose) };
@@ -156,7 +155,7 @@ async fn send(socket: &mut WebSocket, out: OutboundMessage) -> Result<(), Abrupt
         }
         Some(FaultAction::Delay(delay)) => {
             body_writer::pause_or_hang(*delay).await;
-            vec![text(&out.text)]
+            vec![text_frame(&out.text)]
         }
         Some(_) => return Err(AbruptClose),
     };
@@ -188,4 +187,8 @@ async fn write_bytes(socket: &mut WebSocket, bytes: &[u8]) -> Result<(), AbruptC
     let io = socket.get_mut();
     io.write_all(bytes).await.map_err(|_| AbruptClose)?;
     io.flush().await.map_err(|_| AbruptClose)
+}
+
+fn text_frame(bytes: &[u8]) -> Frame {
+    Frame::message(bytes.to_vec(), OpCode::Data(Data::Text), true)
 }

@@ -54,8 +54,10 @@ fn check_reasoning_precedes_call(
     call: &Value,
     reasoning: &str,
 ) -> Result<(), BadRequest> {
-    let of_answer = |item: &&Value| item["type"] == "function_call" || item["role"] == "assistant";
-    let preceding = before.iter().rev().find(|item| !of_answer(item));
+    let preceding = before
+        .iter()
+        .rev()
+        .find(|item| item["type"] != "function_call" && item["role"] != "assistant");
     let summary: String =
         preceding.map(|item| strings_at(&item["summary"], "text").collect()).unwrap_or_default();
     if preceding.is_some_and(|item| item["type"] == "reasoning") && summary == reasoning {
