@@ -138,8 +138,13 @@ impl<'d> Iterator for Values<'d> {
     type Item = Value<'d>;
 
     fn next(&mut self) -> Option<Value<'d>> {
-        let is_between = |byte: &u8| byte.is_ascii_whitespace() || b",:".contains(byte);
-        while self.document.text.as_bytes().get(self.at).is_some_and(is_between) {
+        while self
+            .document
+            .text
+            .as_bytes()
+            .get(self.at)
+            .is_some_and(|byte| byte.is_ascii_whitespace() || b",:".contains(byte))
+        {
             self.at += 1;
         }
         if self.at >= self.end {

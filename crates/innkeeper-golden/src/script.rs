@@ -277,8 +277,12 @@ fn request_differences(exchange: &Exchange, sent: &RawValue, max: usize) -> Vec<
     let request = &exchange.request;
     let body = request.body.as_deref();
     let recorded = json(&SentRequest { method: &request.method, url: &request.url, body });
-    let is_ignored = |path: &str| path.strip_prefix("/body").is_some_and(is_varying_in_request);
-    differences(&recorded, sent, &is_ignored, max)
+    differences(
+        &recorded,
+        sent,
+        &|path| path.strip_prefix("/body").is_some_and(is_varying_in_request),
+        max,
+    )
 }
 
 /// Returns the signature of a call as one value.

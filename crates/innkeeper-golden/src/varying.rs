@@ -146,10 +146,10 @@ fn is_uuid(word: &str) -> bool {
 /// Returns whether a word is a long hexadecimal number, or such a number or more behind `call_`,
 /// `toolu_`, `req_` or the like.
 fn is_minted_id(word: &str) -> bool {
-    let has_digit = |text: &str| text.chars().any(|c| c.is_ascii_digit());
-    let has_letter = |text: &str| text.chars().any(|c| c.is_ascii_alphabetic());
     let last = word.rsplit('_').next().unwrap_or(word);
-    let is_long = last.len() >= MIN_ID_CHARS && has_digit(last) && has_letter(last);
+    let is_long = last.len() >= MIN_ID_CHARS
+        && last.contains(|c: char| c.is_ascii_digit())
+        && last.contains(|c: char| c.is_ascii_alphabetic());
     let is_hexadecimal = last.chars().all(|c| c.is_ascii_hexdigit());
     let is_prefixed = ["call", "toolu", "req", "msg", "resp", "fc", "chatcmpl"]
         .iter()

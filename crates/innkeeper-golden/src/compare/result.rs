@@ -29,15 +29,14 @@ pub(super) fn compare_errors(
     let [expected, got] =
         [golden, actual].map(|output| output.errors.iter().map(pattern).collect::<Vec<String>>());
     let same_start = expected.iter().zip(&got).take_while(|(left, right)| left == right).count();
-    let rest_of = |errors: &[String]| errors.len() - same_start;
     let same_end = expected
         .iter()
         .rev()
         .zip(got.iter().rev())
         .take_while(|(left, right)| left == right)
         .count()
-        .min(rest_of(&expected))
-        .min(rest_of(&got));
+        .min(expected.len() - same_start)
+        .min(got.len() - same_start);
     let [expected, got] =
         [&expected, &got].map(|errors| &errors[same_start..errors.len() - same_end]);
     let mismatches = (0..expected.len().max(got.len())).map(|at| Mismatch::ErrorDiffers {

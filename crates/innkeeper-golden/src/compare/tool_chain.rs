@@ -181,8 +181,12 @@ pub(super) fn argument_differences(
 ) -> Vec<Mismatch> {
     let mut mismatches = Vec::new();
     for CallPair { golden, actual } in pairs {
-        let is_ignored = |pointer: &str| is_ignored(rule, golden.tool, pointer);
-        let found = differences(golden.arguments, actual.arguments, &is_ignored, MAX_MISMATCHES);
+        let found = differences(
+            golden.arguments,
+            actual.arguments,
+            &|pointer| is_ignored(rule, golden.tool, pointer),
+            MAX_MISMATCHES,
+        );
         mismatches.extend(found.into_iter().map(|difference| Mismatch::ArgumentDiffers {
             tool: actual.tool.to_owned(),
             place: actual.place,
@@ -226,8 +230,9 @@ fn key(tool: &str, arguments: &RawValue, rule: &ToolChainRule) -> String {
     if policy(rule, tool) == ArgumentPolicy::Exact {
         let has_ignored = rule.tools.get(tool).is_some_and(|it| !it.ignored_paths.is_empty());
         if has_ignored {
-            let is_ignored = |pointer: &str| is_ignored(rule, tool, pointer);
-            push_counted(Document::new(arguments).root(), &is_ignored, "", &mut key);
+            let document = Document::new(arguments);
+            let is_ignored: &dyn Fn(&str) -> bool = &|pointer| is_ignored(rule, tool, pointer);
+            push_counted(document.root(), is_ignored, "", &mut key);
         } else {
             key.push_str(&canonical(arguments));
         }

@@ -53,12 +53,12 @@ pub(super) fn redact_servers(text: &str, secrets: &mut Secrets) -> String {
     for (leaf, decoded, literals) in &found {
         for Literal { range, name, .. } in literals {
             let placeholder = secrets.placeholder_for(name, &decoded.text[range.clone()]);
-            let raw = |at: usize| leaf.raw.start + decoded.raw_position(at);
             let text = match leaf.kind {
                 LeafKind::Number => format!("\"{placeholder}\""),
                 LeafKind::Key | LeafKind::String | LeafKind::Plain => placeholder,
             };
-            edits.push(Edit { range: raw(range.start)..raw(range.end), text });
+            let [start, end] = [range.start, range.end].map(|at| decoded.raw_position(at));
+            edits.push(Edit { range: leaf.raw.start + start..leaf.raw.start + end, text });
         }
     }
     apply(text, &normalize(edits))
@@ -163,10 +163,9 @@ fn push_user(value: &str, user: Range<usize>, found: &mut Vec<Literal>) {
 fn push_path(value: &str, path: Range<usize>, found: &mut Vec<Literal>) {
     let mut begin = path.start;
     for segment in value[path].split('/') {
-        let has = |test: fn(&u8) -> bool| segment.bytes().any(|byte| test(&byte));
         let is_token = segment.len() >= MIN_TOKEN_SEGMENT_BYTES
-            && has(u8::is_ascii_digit)
-            && has(u8::is_ascii_alphabetic);
+            && segment.bytes().any(|byte| byte.is_ascii_digit())
+            && segment.bytes().any(|byte| byte.is_ascii_alphabetic());
         if is_token {
             push_literals(value, &(begin..begin + segment.len()), true, found);
         }

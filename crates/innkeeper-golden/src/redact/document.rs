@@ -218,14 +218,17 @@ impl Scanner<'_> {
 
     fn read_literal(&mut self) -> bool {
         let begin = self.at;
-        let is_literal = |byte: &u8| byte.is_ascii_alphanumeric() || b"+-.".contains(byte);
-        while self.text.get(self.at).is_some_and(is_literal) {
+        while self
+            .text
+            .get(self.at)
+            .is_some_and(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(byte))
+        {
             self.at += 1;
         }
         let raw = begin..self.at;
         if !matches!(&self.text[raw.clone()], b"true" | b"false" | b"null") {
-            let is_number = |byte: &u8| byte.is_ascii_digit() || b"+-.eE".contains(byte);
-            if !self.text[raw.clone()].iter().all(is_number) {
+            let mut digits = self.text[raw.clone()].iter();
+            if !digits.all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(byte)) {
                 return false;
             }
             self.number_object(&raw);

@@ -235,10 +235,10 @@ fn match_end(text: &[u8], at: usize, needle: &Needle) -> Option<usize> {
         for unit in read_units(text, at, MAX_LEVELS).as_slice() {
             let bytes = unit.bytes();
             let expected = needle.bytes.get(matched..matched + bytes.len());
-            let is_same = |expected: &[u8]| {
+            let is_same = expected.is_some_and(|expected| {
                 expected.iter().zip(bytes).all(|(left, right)| needle.form.is_same(*left, *right))
-            };
-            if expected.is_some_and(is_same) {
+            });
+            if is_same {
                 reached.insert((matched + bytes.len(), unit.end));
             }
         }

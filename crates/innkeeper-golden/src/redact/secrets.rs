@@ -181,28 +181,28 @@ impl Secrets {
     fn outside_of_placeholders(&self, text: &[u8], mut matches: Vec<Match>) -> Vec<Match> {
         if !matches.is_empty() {
             let spans = self.placeholder_spans(text);
-            let is_inside = |range: &Range<usize>| {
-                let next = spans.partition_point(|span| span.start <= range.start);
-                spans[..next].last().is_some_and(|span| range.end <= span.end)
-            };
-            matches.retain(|found| !is_inside(&found.range));
+            matches.retain(|found| {
+                let next = spans.partition_point(|span| span.start <= found.range.start);
+                spans[..next].last().is_none_or(|span| found.range.end > span.end)
+            });
         }
         matches
     }
 
     fn placeholder_spans(&self, text: &[u8]) -> Vec<Range<usize>> {
-        let is_start = |window: &[u8]| window == PLACEHOLDER_START.as_bytes();
         let starts = text.windows(PLACEHOLDER_START.len()).enumerate();
-        let spans = starts.filter(|(_, window)| is_start(window)).filter_map(|(at, _)| {
-            Some(
-                at..at
-                    + self
-                        .placeholders
-                        .iter()
-                        .find(|placeholder| text[at..].starts_with(placeholder.as_bytes()))?
-                        .len(),
-            )
-        });
+        let spans = starts
+            .filter(|(_, window)| *window == PLACEHOLDER_START.as_bytes())
+            .filter_map(|(at, _)| {
+                Some(
+                    at..at
+                        + self
+                            .placeholders
+                            .iter()
+                            .find(|placeholder| text[at..].starts_with(placeholder.as_bytes()))?
+                            .len(),
+                )
+            });
         spans.collect()
     }
 
@@ -296,8 +296,7 @@ impl Secrets {
 }
 
 fn sanitize_name(name: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || ":._-".contains(c);
-    name.chars().map(|c| if is_plain(c) { c } else { '_' }).collect()
+    name.replace(|c: char| !c.is_ascii_alphanumeric() && !":._-".contains(c), "_")
 }
 
 fn placeholder(name: &str) -> String {

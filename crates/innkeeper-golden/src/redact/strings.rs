@@ -228,12 +228,12 @@ impl<'t> Strings<'t> {
         });
         // The first letter after a backslash belongs to an escape, and numbers are compared as a
         // whole.
-        let as_written = || {
-            secrets.find(self.text.as_bytes()).into_iter().find(|found| {
+        in_strings.or_else(|| {
+            let as_written = secrets.find(self.text.as_bytes()).into_iter().find(|found| {
                 self.text.as_bytes()[found.range.start] != b'\\' && !secrets.is_number(found.secret)
-            })
-        };
-        in_strings.or_else(|| as_written().map(|found| found.secret))
+            });
+            as_written.map(|found| found.secret)
+        })
     }
 }
 
@@ -253,8 +253,9 @@ impl Group<'_> {
                 if start >= end {
                     continue;
                 }
-                let raw = |at: usize| leaf.raw.start + decoded.raw_position(at - begin);
-                edits.push(Edit { range: raw(start)..raw(end), text: placeholder.to_owned() });
+                let start = leaf.raw.start + decoded.raw_position(start - begin);
+                let end = leaf.raw.start + decoded.raw_position(end - begin);
+                edits.push(Edit { range: start..end, text: placeholder.to_owned() });
                 placeholder = "";
             }
         }

@@ -17,8 +17,9 @@ pub(super) fn join_digit_groups(text: &str) -> String {
 
 /// Returns the length of the number that the text begins with.
 pub(super) fn number_length(text: &str) -> usize {
-    let is_part = |c: char| c.is_ascii_digit() || matches!(c, '.' | ',' | '_' | '\'' | '’');
-    let end = text.find(|c: char| !is_part(c)).unwrap_or(text.len());
+    let end = text
+        .find(|c: char| !c.is_ascii_digit() && !matches!(c, '.' | ',' | '_' | '\'' | '’'))
+        .unwrap_or(text.len());
     let last = text[..end].rfind(|c: char| c.is_ascii_digit()).unwrap_or(0);
     // `3.txt` is read as 3 and a word, and `3..5` as 3 and 5.
     text[..=last].find("..").unwrap_or(last + 1)
