@@ -263,8 +263,11 @@ const ARGUMENT_ENDS: &[&str] = &["</parameter>", "</param>", "</arg_value>", "<|
 /// one: as code, it would have both.
 fn is_unbalanced(text: &str, start: usize) -> bool {
     let (before, after) = text.split_at(start);
-    let has_end = |text: &str| ARGUMENT_ENDS.iter().any(|end| find(text, end).is_some());
-    has_end(before) || !has_end(after)
+    has_argument_end(before) || !has_argument_end(after)
+}
+
+fn has_argument_end(text: &str) -> bool {
+    ARGUMENT_ENDS.iter().any(|end| find(text, end).is_some())
 }
 
 impl std::error::Error for RejectedCall {}

@@ -138,8 +138,8 @@ fn write_value(value: &Value, depth: usize, out: &mut String) {
 
 /// Returns the name unchanged if it contains only usual characters, else in quotes.
 pub(crate) fn quote_name(name: &str) -> String {
-    let usual = |character: char| character.is_ascii_alphanumeric() || "_-./:".contains(character);
-    if !name.is_empty() && name.chars().all(usual) {
+    let mut letters = name.chars();
+    if !name.is_empty() && letters.all(|c| c.is_ascii_alphanumeric() || "_-./:".contains(c)) {
         name.to_owned()
     } else {
         quote_for_prompt(name)

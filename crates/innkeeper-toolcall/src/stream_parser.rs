@@ -198,6 +198,12 @@ impl ToolCallParser {
         }
     }
 
+    /// Parses a complete text.
+    pub fn parse_all(mut self, text: &str, text_end: TextEnd, sink: &mut ParseEventSink<'_>) {
+        self.push(text, sink);
+        self.finish(text_end, sink);
+    }
+
     /// Returns the state after the last chunk.
     pub fn state(&self) -> ParserState {
         match &self.mode {

@@ -273,14 +273,17 @@ impl SchemaSanitizer<'_> {
     /// converter does not escape such names in its grammar, and its server then rejects the
     /// grammar.
     fn close_object(&mut self, schema: &mut Map<String, Value>, at: &str) {
-        let usual = |name: &String| {
-            name.chars().all(|character| character.is_ascii_alphanumeric() || character == '_')
-        };
         let names = schema.get("properties").and_then(Value::as_object);
         let open = schema
             .get("additionalProperties")
             .is_some_and(|additional| *additional != Value::Bool(false));
-        if open && names.is_some_and(|properties| !properties.keys().all(usual)) {
+        if open
+            && names.is_some_and(|properties| {
+                !properties.keys().all(|name| {
+                    name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
+                })
+            })
+        {
             schema.insert("additionalProperties".to_owned(), false.into());
             self.report_loss(at, "additionalProperties", GrammarLossKind::Narrowed);
         }

@@ -458,14 +458,13 @@ impl Lexer for Gemma {
 
     fn raw_end(&self, text: &str) -> Option<RawEnd> {
         let GemmaTokens { call_start, quote, close } = self.tokens;
-        let is_regular = |range: &Range<usize>| {
+        let has_tokens = self.strings.ended.iter().any(|range| {
             let value = text.get(range.clone()).unwrap_or_default();
-            ![call_start, quote, close]
+            [call_start, quote, close]
                 .into_iter()
                 .any(|token| memmem::find(value.as_bytes(), token.as_bytes()).is_some())
-        };
-        let is_regular =
-            self.phase == GemmaPhase::Closed && self.strings.ended.iter().all(is_regular);
+        });
+        let is_regular = self.phase == GemmaPhase::Closed && !has_tokens;
         Some(RawEnd { closers: vec![quote.to_owned(), close.to_owned()], is_regular })
     }
 

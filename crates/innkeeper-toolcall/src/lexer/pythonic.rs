@@ -26,18 +26,24 @@ pub(super) fn match_list_start(text: &str, max_chars: usize) -> PrefixMatch {
         .take_while(|byte| b" \t\r\n".contains(byte))
         .count();
     let rest = &bytes[first..bytes.len().min(max_chars)];
-    let is_number = |byte: &u8| byte.is_ascii_digit() || b" ,.-".contains(byte);
-    let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"_.-/".contains(byte);
     let is_plain = match rest.first() {
         // The lexer reads the name as text, but `Action:` on its own line is a marker.
         _ if bytes[1..first].contains(&b'\n') => Some(false),
         // Numbers are never a call and do not wait.
-        Some(b'0'..=b'9' | b'-') => Some(rest.iter().find(|byte| !is_number(byte)) == Some(&b']')),
+        Some(b'0'..=b'9' | b'-') => Some(
+            rest.iter().find(|byte| !byte.is_ascii_digit() && !b" ,.-".contains(byte))
+                == Some(&b']'),
+        ),
         Some(b'{' | b'[' | b'"') => Some(false),
-        Some(_) => rest.iter().position(|byte| !is_name(byte)).map(|end| match rest[end] {
-            b'(' => end == 0,
-            next => next.is_ascii() && ![&b"null"[..], b"true", b"false"].contains(&&rest[..end]),
-        }),
+        Some(_) => rest
+            .iter()
+            .position(|byte| !byte.is_ascii_alphanumeric() && !b"_.-/".contains(byte))
+            .map(|end| match rest[end] {
+                b'(' => end == 0,
+                next => {
+                    next.is_ascii() && ![&b"null"[..], b"true", b"false"].contains(&&rest[..end])
+                }
+            }),
         None => None,
     };
     match is_plain {

@@ -514,13 +514,13 @@ impl Lexer for TaggedParameters {
         };
         let closers = vec![value_end, self.syntax.call.end.clone()];
         let starts = [&self.syntax.call.start, &self.syntax.argument.start];
-        let is_regular = |argument: &Argument| {
+        let are_regular = self.arguments.iter().all(|argument| {
             let value = text.get(argument.range.clone()).unwrap_or_default();
             let mut tags = closers.iter().chain(starts);
             argument.is_closed
                 && !tags.any(|tag| memmem::find(value.as_bytes(), tag.as_bytes()).is_some())
-        };
-        let is_regular = !self.doubts.is_damaged && self.arguments.iter().all(is_regular);
+        });
+        let is_regular = !self.doubts.is_damaged && are_regular;
         Some(RawEnd { closers, is_regular })
     }
 

@@ -109,9 +109,8 @@ impl<'a> ExampleBuilder<'a> {
         if let Some(prefix) = schema.get("prefixItems").and_then(Value::as_array) {
             return prefix.iter().map(|item| self.value_for(item, name, depth - 1)).collect();
         }
-        let limit = |keyword: &str| schema.get(keyword).and_then(Value::as_u64);
-        let count = limit("minItems").unwrap_or(1).clamp(1, MAX_ITEMS);
-        let count = count.min(limit("maxItems").unwrap_or(count));
+        let count = limit(schema, "minItems").unwrap_or(1).clamp(1, MAX_ITEMS);
+        let count = count.min(limit(schema, "maxItems").unwrap_or(count));
         let item = schema.get("items").unwrap_or(&Value::Null);
         (0..count).map(|_| self.value_for(item, name, depth - 1)).collect()
     }
@@ -119,21 +118,19 @@ impl<'a> ExampleBuilder<'a> {
 
 /// Returns a value that the schema itself contains.
 fn preset_value(schema: &Value) -> Option<&Value> {
-    let first = |keyword: &str| schema.get(keyword)?.as_array()?.first();
     schema
         .get("const")
-        .or_else(|| first("enum"))
-        .or_else(|| first("examples"))
+        .or_else(|| first(schema, "enum"))
+        .or_else(|| first(schema, "examples"))
         .or(schema.get("default"))
 }
 
 /// Returns an integer within the bounds, if there is one.
 fn example_number(schema: &Value, preferred: i64) -> Value {
-    let bound = |keyword: &str| schema.get(keyword).and_then(Value::as_f64);
-    let low = bound("minimum").map(f64::ceil);
-    let low = low.or_else(|| bound("exclusiveMinimum").map(|limit| limit.floor() + 1.0));
-    let high = bound("maximum").map(f64::floor);
-    let high = high.or_else(|| bound("exclusiveMaximum").map(|limit| limit.ceil() - 1.0));
+    let low = bound(schema, "minimum").map(f64::ceil);
+    let low = low.or_else(|| bound(schema, "exclusiveMinimum").map(|limit| limit.floor() + 1.0));
+    let high = bound(schema, "maximum").map(f64::floor);
+    let high = high.or_else(|| bound(schema, "exclusiveMaximum").map(|limit| limit.ceil() - 1.0));
     let mut number = preferred as f64;
     number = low.map_or(number, |low| number.max(low));
     number = high.map_or(number, |high| number.min(high));
@@ -163,10 +160,22 @@ fn example_string(schema: &Value, name: &str) -> String {
     } else {
         "example"
     };
-    let limit = |keyword: &str| schema.get(keyword).and_then(Value::as_u64);
-    let least = limit("minLength").unwrap_or(0).min(MAX_STRING_CHARS) as usize;
-    let max_chars = limit("maxLength").unwrap_or(MAX_STRING_CHARS).min(MAX_STRING_CHARS) as usize;
+    let least = limit(schema, "minLength").unwrap_or(0).min(MAX_STRING_CHARS) as usize;
+    let max_chars =
+        limit(schema, "maxLength").unwrap_or(MAX_STRING_CHARS).min(MAX_STRING_CHARS) as usize;
     text.chars().chain(std::iter::repeat('x')).take(text.len().max(least).min(max_chars)).collect()
+}
+
+fn limit(schema: &Value, keyword: &str) -> Option<u64> {
+    schema.get(keyword).and_then(Value::as_u64)
+}
+
+fn bound(schema: &Value, keyword: &str) -> Option<f64> {
+    schema.get(keyword).and_then(Value::as_f64)
+}
+
+fn first<'s>(schema: &'s Value, keyword: &str) -> Option<&'s Value> {
+    schema.get(keyword)?.as_array()?.first()
 }
 
 #[cfg(test)]

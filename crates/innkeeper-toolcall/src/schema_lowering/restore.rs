@@ -1,7 +1,5 @@
 //! Removal of each `null` that represents an absent member, from arguments for a strict schema.
 
-use serde_json::Value;
-
 use super::node::{AdditionalProperties, RefTarget, SchemaNode, SchemaTree};
 use super::type_set::TypeSet;
 use crate::Json;
@@ -30,8 +28,9 @@ impl<'a> Restorer<'a> {
     fn restore_value(&self, node: &'a SchemaNode, value: Json) -> Json {
         let mut node = self.resolve_ref(node);
         while !node.any_of.is_empty() {
-            let fits = |branch: &&SchemaNode| self.accepts(branch, &value, MAX_BRANCH_DEPTH);
-            let Some(branch) = node.any_of.iter().find(fits) else { return value };
+            let mut branches = node.any_of.iter();
+            let branch = branches.find(|branch| self.accepts(branch, &value, MAX_BRANCH_DEPTH));
+            let Some(branch) = branch else { return value };
             node = self.resolve_ref(branch);
         }
         match value {
@@ -50,10 +49,9 @@ impl<'a> Restorer<'a> {
 
     fn restore_object(&self, node: &'a SchemaNode, members: Vec<(String, Json)>) -> Json {
         let properties = &node.members.properties;
-        let find = |name: &str| properties.iter().find(|property| property.name == name);
         let mut restored = Vec::with_capacity(members.len());
         for (name, value) in members {
-            let Some(property) = find(&name) else {
+            let Some(property) = properties.iter().find(|property| property.name == name) else {
                 restored.push((name, value));
                 continue;
             };
@@ -72,23 +70,26 @@ impl<'a> Restorer<'a> {
         if !node.any_of.is_empty() {
             return node.any_of.iter().any(|branch| self.accepts(branch, value, levels));
         }
-        let chosen =
-            |choices: &Vec<Value>| choices.iter().any(|choice| Json::from(choice) == *value);
-        if !node.types.intersects(type_of(value)) || !node.enum_values.as_ref().is_none_or(chosen) {
+        let is_chosen = node
+            .enum_values
+            .as_ref()
+            .is_none_or(|choices| choices.iter().any(|choice| Json::from(choice) == *value));
+        if !node.types.intersects(type_of(value)) || !is_chosen {
             return false;
         }
         match value {
             Json::Object(members) => {
                 let properties = &node.members.properties;
-                let is_declared =
-                    |name: &String| properties.iter().any(|declared| declared.name == *name);
                 let closed =
                     matches!(node.members.additional_properties, AdditionalProperties::Closed);
                 properties.iter().all(|property| match value.get(&property.name) {
                     Some(Json::Null) if property.absent_as_null => true,
                     Some(inside) => self.accepts(&property.node, inside, levels),
                     None => !property.required,
-                }) && (!closed || members.iter().all(|(name, _)| is_declared(name)))
+                }) && (!closed
+                    || members
+                        .iter()
+                        .all(|(name, _)| properties.iter().any(|declared| declared.name == *name)))
             }
             Json::Array(items) => {
                 let inside = node.array_items.items.as_deref();

@@ -30,9 +30,9 @@ pub(super) fn make_strict(
     all_required: bool,
     losses: &mut LossCollector,
 ) -> Result<StrictUsage, SchemaLoss> {
-    let nullable = |node: &SchemaNode| accepts_null(node, tree, MAX_REFERENCE_CHAIN);
+    let definitions = tree.definitions.iter();
     let nullable_definitions: Vec<bool> =
-        tree.definitions.iter().map(|entry| nullable(&entry.node)).collect();
+        definitions.map(|entry| accepts_null(&entry.node, tree, MAX_REFERENCE_CHAIN)).collect();
     let reachable = tree.reachable_definitions();
     let mut lowering = StrictLowering {
         limits,

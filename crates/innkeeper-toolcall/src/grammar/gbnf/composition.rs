@@ -16,8 +16,9 @@ impl SchemaConverter<'_> {
         schema: &Map<String, Value>,
         at: &str,
     ) -> Option<String> {
-        let is_list = |keyword: &&str| matches!(schema.get(*keyword), Some(Value::Array(_)));
-        let keyword = *["allOf", "anyOf", "oneOf"].iter().find(|keyword| is_list(keyword))?;
+        let mut keywords = ["allOf", "anyOf", "oneOf"].into_iter();
+        let keyword =
+            keywords.find(|keyword| matches!(schema.get(*keyword), Some(Value::Array(_))))?;
         let mut siblings = schema.clone();
         let Some(Value::Array(branches)) = siblings.shift_remove(keyword) else { return None };
         let has_no_siblings = !has_other_constraints(&siblings, "");
@@ -111,8 +112,7 @@ impl SchemaConverter<'_> {
         other: &Map<String, Value>,
         at: &str,
     ) -> Map<String, Value> {
-        let size = |schema: &Map<String, Value>| schema.values().map(count_values).sum::<usize>();
-        if !self.spend(size(first) + size(other)) {
+        if !self.spend(first.values().chain(other.values()).map(count_values).sum()) {
             self.report_loss(at, LIMIT_EXCEEDED, GrammarLossKind::Dropped);
             return Map::new();
         }
@@ -171,10 +171,7 @@ struct Discriminator {
 
 impl Discriminator {
     fn is_disjoint_from(&self, other: &Self) -> bool {
-        let is_number = |discriminator: &Self| {
-            discriminator.type_name == "number" || discriminator.type_name == "integer"
-        };
-        if is_number(self) && is_number(other) {
+        if [self, other].iter().all(|one| matches!(&*one.type_name, "number" | "integer")) {
             return false;
         }
         match (&self.constant, &other.constant) {

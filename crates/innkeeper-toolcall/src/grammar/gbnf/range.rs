@@ -61,12 +61,9 @@ fn push_patterns_between(
         push_any_digits(from, to, low.len(), prefix, all);
     }
     if high != nines {
-        let mut with = |range: DigitRange| {
-            prefix.push(range);
-            push_patterns_between(&zeros, high, prefix, all);
-            prefix.pop();
-        };
-        with((*last, *last));
+        prefix.push((*last, *last));
+        push_patterns_between(&zeros, high, prefix, all);
+        prefix.pop();
     }
 }
 
