@@ -44,7 +44,7 @@ pub use crate::settings::{AgentSettings, RequestSettings, ToolUseSettings};
 pub use compact::{CompactError, CompactedHistory};
 pub use event::AgentEvent;
 pub use run_result::{RunResult, ToolCallRecord};
-pub use statistics::{CALL_ORIGINS, Statistics};
+pub use statistics::{CALL_ORIGINS, CallStatistics, Statistics};
 pub use stream::AgentStream;
 pub use undo::{UNDO_META_KEY, UndoRecord};
 
@@ -193,7 +193,7 @@ impl Agent {
     /// the model, or less if [`RequestSettings::history_budget`] limits the history. `None` if neither is
     /// known. The oldest messages are left out of a longer request.
     pub fn context_tokens(&self) -> Option<u32> {
-        let window = self.provider.capabilities().context_tokens;
+        let window = self.provider.capabilities().tokens.context;
         let (_, limited) = self.settings.history_and_window(window);
         limited.into_iter().chain(window).min()
     }
@@ -361,14 +361,14 @@ impl Agent {
         let template = settings.tool_use.template.clone();
         let capabilities = self.provider.capabilities();
         let (history_budget, context_tokens) =
-            settings.history_and_window(capabilities.context_tokens);
+            settings.history_and_window(capabilities.tokens.context);
         RunConfig {
             settings: settings.clone(),
             tools: snapshot.tools.clone(),
             template: template.unwrap_or_else(|| Template::for_model(self.provider.model())),
             history_budget,
             context_tokens,
-            max_tokens: settings.response_tokens(capabilities.context_tokens),
+            max_tokens: settings.response_tokens(capabilities.tokens.context),
             capabilities,
             plain_tools: false,
         }

@@ -360,8 +360,8 @@ impl Conversation {
     /// Returns the range to evict next: the oldest exchange, or the oldest iteration of the last
     /// exchange.
     fn next_evicted(&self) -> Option<Range<usize>> {
-        let is_user_message = |message: &Message| matches!(message, Message::User(_));
-        if let Some(at) = self.messages.iter().skip(1).position(is_user_message) {
+        let mut later = self.messages.iter().skip(1);
+        if let Some(at) = later.position(|message| matches!(message, Message::User(_))) {
             return Some(0..at + 1);
         }
         let mut starts = (0..self.messages.len()).filter(|at| {

@@ -178,8 +178,9 @@ impl Executor {
             return Err(refuse(reason.to_owned()));
         }
         check_arguments(snapshot, call)?;
-        let acquire = |limit: &Arc<RateLimit>| limit.try_acquire_at(self.timing.now());
-        if let Some(Err(after)) = self.rate_limit.as_ref().map(acquire) {
+        if let Some(rate_limit) = &self.rate_limit
+            && let Err(after) = rate_limit.try_acquire_at(self.timing.now())
+        {
             let limit = self.settings.calls.rate_limit_per_minute.unwrap_or_default();
             let seconds = after.as_secs_f64();
             return Err(refuse(format!(
@@ -225,7 +226,6 @@ impl Executor {
     /// Asks the approver about one definition. A panic of the approver denies the call, because the
     /// approver is code of the application.
     async fn decide(&self, tool: Option<&AvailableTool>, queued: &QueuedCall) -> ApprovalDecision {
-        let deny = |reason: &str| ApprovalDecision::Deny(reason.to_owned());
         let annotations = tool.map(|tool| tool.annotations).unwrap_or_default();
         let definition = tool.and_then(|tool| tool.definition.as_deref());
         match (self.settings.approval_policy.requires_approval(annotations), &self.approver) {
@@ -235,10 +235,13 @@ impl Executor {
                 let arguments = &*queued.arguments_text;
                 let request = ApprovalRequest { tool, arguments, annotations, definition };
                 let deciding = AssertUnwindSafe(async { approver.decide(request).await });
-                deciding.catch_unwind().await.unwrap_or_else(|_| deny("the approver panicked"))
+                deciding
+                    .catch_unwind()
+                    .await
+                    .unwrap_or_else(|_| ApprovalDecision::Deny("the approver panicked".to_owned()))
             }
-            (Some(true), None) => deny("no approver is configured"),
-            (None, _) => deny("the approval policy denies all tools"),
+            (Some(true), None) => ApprovalDecision::Deny("no approver is configured".to_owned()),
+            (None, _) => ApprovalDecision::Deny("the approval policy denies all tools".to_owned()),
         }
     }
 

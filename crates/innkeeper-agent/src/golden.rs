@@ -34,7 +34,7 @@ mod tests;
 pub use ghost::{GoldenRunError, mcp_ghost_recorded, mcp_ghost_replayed, mcp_ghost_with_golden};
 pub use innkeeper_golden::*;
 pub use record_error::RecordError;
-pub use recorder::{GoldenRecorder, RunDescription};
+pub use recorder::{DescribedPrompts, DescribedServers, GoldenRecorder, RunDescription};
 pub use replay::{Replay, ReplayError, replay};
 pub use replay_input::{ReplayInput, ReplayInputError};
 pub use secrets::known_secrets;

@@ -39,7 +39,10 @@ use futures_util::stream::{self, BoxStream};
 pub use codec::fuzz::codecs as fuzz_codecs;
 
 pub use crate::conversation::ProviderApi;
-pub use capability::{Capabilities, ConstraintSupport, InferenceServer, RequestQuirks};
+pub use capability::{
+    Capabilities, ConstraintSupport, GeminiQuirks, InferenceServer, RequestQuirks, TokenLimits,
+    ToolSupport,
+};
 pub use cost::Cost;
 pub use error::{LlmError, LlmErrorKind};
 pub use request::{OutputConstraint, Request, ToolChoice};
@@ -99,7 +102,10 @@ pub trait LlmProvider: Send + Sync {
 
     /// Returns the parameters that the model supports. Default: only [`Self::supports_tools`].
     fn capabilities(&self) -> Capabilities {
-        Capabilities { native_tools: self.supports_tools(), ..Capabilities::default() }
+        Capabilities {
+            tools: ToolSupport { native: self.supports_tools(), ..ToolSupport::default() },
+            ..Capabilities::default()
+        }
     }
 
     /// Sends one request and streams the response. The last item, and only the last, is
@@ -190,7 +196,10 @@ mod tests {
         assert!(!Minimal.supports_tools());
         assert_eq!(Minimal.capabilities(), Capabilities::default());
         assert_eq!(Minimal.model(), "minimal");
-        let native = Capabilities { native_tools: true, ..Capabilities::default() };
+        let native = Capabilities {
+            tools: ToolSupport { native: true, ..ToolSupport::default() },
+            ..Capabilities::default()
+        };
         assert_eq!(WithTools.capabilities(), native);
     }
 }

@@ -74,6 +74,22 @@ pub struct ToolCallJson<'r> {
     pub tool_name: &'r str,
     /// The arguments; an empty object if a rejected call has none that can be read.
     pub arguments: &'r Json,
+    /// The outcome of the call.
+    #[serde(flatten)]
+    pub outcome: CallOutcomeJson<'r>,
+    /// How the call came about.
+    #[serde(flatten)]
+    pub cause: CallCauseJson<'r>,
+    /// The id of the call in the conversation; `null` for a call in a text that was corrected.
+    pub tool_call_id: Option<&'r str>,
+    /// The ids of the earlier calls of the run whose results the model saw when it made the call, in
+    /// their order. Of earlier results, the model saw a summary at most.
+    pub visible_results: &'r [String],
+}
+
+/// The outcome of a tool call.
+#[derive(Debug, Serialize)]
+pub struct CallOutcomeJson<'r> {
     /// Whether the tool returned a result without an error.
     pub success: bool,
     /// The result object of the tool.
@@ -82,6 +98,11 @@ pub struct ToolCallJson<'r> {
     pub error: Option<&'r str>,
     /// The duration in seconds.
     pub execution_time: f64,
+}
+
+/// How a tool call came about.
+#[derive(Debug, Serialize)]
+pub struct CallCauseJson<'r> {
     /// What the model wrote before the call in the same response; empty if the model wrote nothing.
     pub reasoning: &'r str,
     /// 0 for a call that works on no failed goal, otherwise one more than the attempt before.
@@ -92,11 +113,6 @@ pub struct ToolCallJson<'r> {
     pub cached: bool,
     /// The origin of the call: `native`, `recovered`, `repaired`, `corrected` or `constrained`.
     pub mechanism: &'static str,
-    /// The id of the call in the conversation; `null` for a call in a text that was corrected.
-    pub tool_call_id: Option<&'r str>,
-    /// The ids of the earlier calls of the run whose results the model saw when it made the call, in
-    /// their order. Of earlier results, the model saw a summary at most.
-    pub visible_results: &'r [String],
 }
 
 /// A failed or refused call, or a detected loop.
@@ -121,26 +137,66 @@ pub struct ExecutionMetadata<'r> {
     pub total_execution_time: f64,
     /// The number of iterations.
     pub total_iterations: u32,
+    /// What was available to the run.
+    #[serde(flatten)]
+    pub available: AvailableJson,
+    /// The tool calls.
+    #[serde(flatten)]
+    pub calls: CallCountsJson,
+    /// The token usage, as reported by the provider.
+    #[serde(flatten)]
+    pub usage: UsageJson,
+    /// The durations of the calls of each tool, by public name.
+    pub tool_times: BTreeMap<&'r str, ToolTimes>,
+    /// The model.
+    #[serde(flatten)]
+    pub model: ModelJson<'r>,
+    /// The requests to the model.
+    #[serde(flatten)]
+    pub requests: RequestsJson,
+}
+
+/// What was available to a run.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct AvailableJson {
     /// The number of available tools.
     pub tools_discovered: usize,
     /// The number of ready servers.
     pub servers_connected: usize,
+}
+
+/// Figures about the tool calls of a run.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct CallCountsJson {
     /// The number of calls with a `retry_attempt` above 0.
     pub backtrack_count: usize,
     /// The percentage of successful tool calls; without calls 100, or 0 if no response was received.
     pub success_rate: f64,
-    /// The token usage, as reported by the provider.
+}
+
+/// The token usage of a run, as reported by the provider.
+#[derive(Debug, Serialize)]
+pub struct UsageJson {
+    /// The sum.
     pub token_usage: TokenUsage,
-    /// The token usage of each iteration with a response, as reported by the provider.
+    /// The token usage of each iteration with a response.
     pub token_usage_by_iteration: Vec<TokenUsage>,
-    /// The durations of the calls of each tool, by public name.
-    pub tool_times: BTreeMap<&'r str, ToolTimes>,
+}
+
+/// The model of a run.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct ModelJson<'r> {
     /// The name of the provider.
     pub provider: &'r str,
     /// The name of the model.
     pub model: &'r str,
     /// The tool call mode at the end of the run: `native` or `prompt`.
     pub tool_calling: Option<&'static str>,
+}
+
+/// The requests of a run to the model.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct RequestsJson {
     /// The number of requests, including retries.
     pub requests: u32,
     /// The number of requests after invalid calls.
@@ -182,13 +238,6 @@ impl TokenUsage {
 impl<'r> RunJson<'r> {
     /// Creates the JSON form of a run's result.
     pub fn new(report: &'r RunResult, context: &RunContext<'r>) -> Self {
-        let succeeded = report.tool_calls.iter().filter(|record| record.success).count();
-        let reached_model = report.stats.responses > 0;
-        let success_rate = match report.tool_calls.len() {
-            0 if !reached_model => 0.0,
-            0 => 100.0,
-            all => succeeded as f64 * 100.0 / all as f64,
-        };
         let error = failure_message(&report.outcome)
             .or_else(|| report.all_calls_failed().then(|| "all tool calls failed".to_owned()));
         let run_error = error.clone().map(|error| run_error_json(report, error));
@@ -201,38 +250,53 @@ impl<'r> RunJson<'r> {
             tool_chain: report.tool_calls.iter().map(|record| tool_call_json(record)).collect(),
             conversation_history: history_json(context.system, context.conversation),
             errors,
-            execution_metadata: ExecutionMetadata {
-                total_execution_time: report.elapsed.as_secs_f64(),
-                total_iterations: iterations(report),
+            execution_metadata: ExecutionMetadata::new(report, context),
+        }
+    }
+}
+
+impl<'r> ExecutionMetadata<'r> {
+    fn new(report: &'r RunResult, context: &RunContext<'r>) -> Self {
+        let calls = &report.tool_calls;
+        let stats = &report.stats;
+        let reached_model = stats.responses > 0;
+        let succeeded = calls.iter().filter(|record| record.success).count();
+        let usages = stats.usage_by_iteration.iter();
+        Self {
+            total_execution_time: report.elapsed.as_secs_f64(),
+            total_iterations: iterations(report),
+            available: AvailableJson {
                 tools_discovered: context.tools_discovered,
                 servers_connected: context.servers_connected,
-                backtrack_count: report
-                    .tool_calls
-                    .iter()
-                    .filter(|call| call.retry_attempt > 0)
-                    .count(),
-                success_rate,
-                token_usage: TokenUsage::new(
-                    report.stats.usage,
-                    report.stats.usage_is_complete && reached_model,
-                ),
-                token_usage_by_iteration: report
-                    .stats
-                    .usage_by_iteration
-                    .iter()
+            },
+            calls: CallCountsJson {
+                backtrack_count: calls.iter().filter(|call| call.retry_attempt > 0).count(),
+                success_rate: match calls.len() {
+                    0 if !reached_model => 0.0,
+                    0 => 100.0,
+                    all => succeeded as f64 * 100.0 / all as f64,
+                },
+            },
+            usage: UsageJson {
+                token_usage: TokenUsage::new(stats.usage, stats.usage_is_complete && reached_model),
+                token_usage_by_iteration: usages
                     .map(|iteration| TokenUsage::new(iteration.usage, iteration.is_complete))
                     .collect(),
-                tool_times: tool_times(&report.tool_calls),
+            },
+            tool_times: tool_times(calls),
+            model: ModelJson {
                 provider: context.provider,
                 model: context.model,
                 tool_calling: report.tool_call_mode.map(|mode| match mode {
                     ToolCallMode::Native => "native",
                     ToolCallMode::Prompt => "prompt",
                 }),
-                requests: report.stats.requests,
-                corrections: report.stats.corrections,
-                repeated: report.stats.request_retries,
-                summaries: report.stats.summaries,
+            },
+            requests: RequestsJson {
+                requests: stats.requests,
+                corrections: stats.corrections,
+                repeated: stats.request_retries,
+                summaries: stats.summaries,
             },
         }
     }
@@ -270,15 +334,19 @@ fn tool_call_json(record: &ToolCallRecord) -> ToolCallJson<'_> {
         iteration: record.iteration,
         tool_name: &record.tool,
         arguments: &record.arguments,
-        success: record.success,
-        result: record.output.as_ref().map(|output| output.raw()),
-        error: (!record.success).then_some(&*record.result_text),
-        execution_time: record.elapsed.as_secs_f64(),
-        reasoning: &record.reasoning,
-        retry_attempt: record.retry_attempt,
-        failed_attempts: record.failed_attempts,
-        cached: record.cached,
-        mechanism: record.origin.name(),
+        outcome: CallOutcomeJson {
+            success: record.success,
+            result: record.output.as_ref().map(|output| output.raw()),
+            error: (!record.success).then_some(&*record.result_text),
+            execution_time: record.elapsed.as_secs_f64(),
+        },
+        cause: CallCauseJson {
+            reasoning: &record.reasoning,
+            retry_attempt: record.retry_attempt,
+            failed_attempts: record.failed_attempts,
+            cached: record.cached,
+            mechanism: record.origin.name(),
+        },
         tool_call_id: Some(&*record.id).filter(|id| !id.is_empty()),
         visible_results: &record.visible_results,
     }

@@ -202,16 +202,16 @@ impl AgentSettings {
         if search.max_listing_share.is_none() {
             return runner;
         }
-        let (budget, window) = self.history_and_window(capabilities.context_tokens);
+        let (budget, window) = self.history_and_window(capabilities.tokens.context);
         let tokens = window.map_or(budget.max_tokens, |window| window as usize);
         let searchable = SearchableTools::new(runner, search, self.blocklist.clone(), tokens);
         // A prompt may describe any number of tools.
         let is_native = match self.tool_use.tool_calling {
             ToolCalling::Native => true,
-            ToolCalling::Auto => capabilities.native_tools,
+            ToolCalling::Auto => capabilities.tools.native,
             ToolCalling::Prompt | ToolCalling::Constrained => false,
         };
-        Arc::new(searchable.with_max_tools(capabilities.max_tools.filter(|_| is_native)))
+        Arc::new(searchable.with_max_tools(capabilities.tools.max.filter(|_| is_native)))
     }
 
     /// Returns the number of tokens of a response: at most half of the context window.

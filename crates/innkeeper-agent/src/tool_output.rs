@@ -134,8 +134,8 @@ fn join_blocks(blocks: impl Iterator<Item = ContentBlock>) -> Option<ContentBloc
 fn truncate_blocks(mut blocks: Vec<ContentBlock>) -> Vec<ContentBlock> {
     // Text that the model does not get is bounded too.
     blocks.retain(|block| block.to_text().is_some() || block.byte_size() <= MAX_OUTPUT_BYTES);
-    let lines = || blocks.iter().filter_map(ContentBlock::to_text).map(|text| text.len() + 1);
-    let full_len = lines().sum::<usize>().saturating_sub(1);
+    let lines = blocks.iter().filter_map(ContentBlock::to_text).map(|text| text.len() + 1);
+    let full_len = lines.sum::<usize>().saturating_sub(1);
     if full_len <= MAX_OUTPUT_BYTES {
         return blocks;
     }

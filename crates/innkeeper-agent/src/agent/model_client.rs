@@ -60,17 +60,14 @@ impl ModelClient<'_> {
                 self.provider.generate(request).await
             }
         };
-        let timeout_error = || {
-            let message = format!("no complete response within {} s", limit.as_secs());
-            let model = self.provider.model().into();
-            LlmError {
-                model,
-                ..LlmError::new(self.provider.name(), LlmErrorKind::TimedOut, message)
-            }
-        };
         let span = ActiveSpan::start_request(self.telemetry, self.provider);
         let response = span.enter(self.timing.timeout(limit, response)).await;
-        let response = response.unwrap_or_else(|| Err(timeout_error()));
+        let response = response.unwrap_or_else(|| {
+            let message = format!("no complete response within {} s", limit.as_secs());
+            let model = self.provider.model().into();
+            let error = LlmError::new(self.provider.name(), LlmErrorKind::TimedOut, message);
+            Err(LlmError { model, ..error })
+        });
         span.end_request(&response);
         response
     }

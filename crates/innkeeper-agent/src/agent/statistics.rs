@@ -16,14 +16,9 @@ pub struct Statistics {
     pub runs: u64,
     /// The number of runs with a last response.
     pub succeeded: u64,
-    /// The number of tool calls that were run or refused.
-    pub calls: u64,
-    /// The number of those calls that were valid at the first attempt.
-    pub first_attempt: u64,
-    /// The number of those calls by origin, in the order of [`CALL_ORIGINS`].
-    pub calls_by_origin: [u64; 5],
-    /// The number of failed attempts before those calls.
-    pub retries: u64,
+    /// The tool calls that were run or refused.
+    #[serde(flatten)]
+    pub calls: CallStatistics,
     /// The number of requests after invalid calls.
     pub corrections: u64,
     /// The number of requests after failures of the provider.
@@ -32,6 +27,21 @@ pub struct Statistics {
     pub given_up: u64,
     /// The number of failures of the provider, by kind.
     pub failures: BTreeMap<Cow<'static, str>, u64>,
+}
+
+/// Counts of tool calls that were run or refused.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallStatistics {
+    /// The number of calls.
+    #[serde(rename = "calls")]
+    pub count: u64,
+    /// The number of calls that were valid at the first attempt.
+    pub first_attempt: u64,
+    /// The number of calls by origin, in the order of [`CALL_ORIGINS`].
+    #[serde(rename = "calls_by_origin")]
+    pub by_origin: [u64; 5],
+    /// The number of failed attempts before the calls.
+    pub retries: u64,
 }
 
 /// All origins of a call.
@@ -54,30 +64,34 @@ impl Statistics {
             *self.failures.entry(kind.clone()).or_default() += u64::from(*count);
         }
         for record in report.tool_calls.iter().filter(|record| !record.rejected) {
-            self.calls += 1;
-            self.first_attempt += u64::from(record.failed_attempts == 0);
-            self.retries += u64::from(record.failed_attempts);
+            self.calls.count += 1;
+            self.calls.first_attempt += u64::from(record.failed_attempts == 0);
+            self.calls.retries += u64::from(record.failed_attempts);
             let at = CALL_ORIGINS.iter().position(|mechanism| *mechanism == record.origin);
-            self.calls_by_origin[at.unwrap_or_default()] += 1;
+            self.calls.by_origin[at.unwrap_or_default()] += 1;
         }
     }
 
     /// Returns the mean number of failed attempts per call, or 0 without calls.
     pub fn mean_retries(&self) -> f64 {
-        if self.calls == 0 { 0.0 } else { self.retries as f64 / self.calls as f64 }
+        if self.calls.count == 0 {
+            0.0
+        } else {
+            self.calls.retries as f64 / self.calls.count as f64
+        }
     }
 
     /// Returns the counts as a JSON object.
     pub fn to_json(&self) -> Value {
-        let origin_counts = CALL_ORIGINS.iter().zip(self.calls_by_origin);
+        let origin_counts = CALL_ORIGINS.iter().zip(self.calls.by_origin);
         let calls: serde_json::Map<_, _> = origin_counts
             .map(|(mechanism, count)| (mechanism.name().to_owned(), count.into()))
             .collect();
         json!({
             "messages": self.runs,
             "answered": self.succeeded,
-            "calls": self.calls,
-            "first_attempt": self.first_attempt,
+            "calls": self.calls.count,
+            "first_attempt": self.calls.first_attempt,
             "mean_retries": self.mean_retries(),
             "mechanisms": calls,
             "corrections": self.corrections,
@@ -90,32 +104,44 @@ impl Statistics {
     /// Returns the counts in Prometheus' text format, labelled with the model.
     pub fn to_prometheus(&self, model: &str) -> String {
         let model = model.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-        let mut text = String::new();
-        let mut counter = |name: &str, help: &str, values: &[(String, u64)]| {
-            let name = format!("innkeeper_model_{name}_total");
-            text.push_str(&format!("# HELP {name} {help}\n# TYPE {name} counter\n"));
-            for (labels, value) in values {
-                text.push_str(&format!("{name}{{model=\"{model}\"{labels}}} {value}\n"));
-            }
-        };
-        let single = |value: u64| vec![(String::new(), value)];
-        counter("messages", "Finished runs.", &single(self.runs));
-        counter("answered", "Runs with a last response.", &single(self.succeeded));
-        counter(
+        let mut text = CounterText { text: String::new(), model };
+        text.add_one("messages", "Finished runs.", self.runs);
+        text.add_one("answered", "Runs with a last response.", self.succeeded);
+        text.add_one(
             "first_attempt_calls",
             "Calls valid at the first attempt.",
-            &single(self.first_attempt),
+            self.calls.first_attempt,
         );
-        counter("retries", "Failed attempts at a call.", &single(self.retries));
-        let origin_counts = CALL_ORIGINS.iter().zip(self.calls_by_origin);
-        let calls: Vec<_> = origin_counts
-            .map(|(mechanism, count)| (format!(",mechanism=\"{}\"", mechanism.name()), count))
-            .collect();
-        counter("calls", "Calls by origin.", &calls);
+        text.add_one("retries", "Failed attempts at a call.", self.calls.retries);
+        let calls = CALL_ORIGINS.iter().zip(self.calls.by_origin);
+        let calls =
+            calls.map(|(mechanism, count)| (format!(",mechanism=\"{}\"", mechanism.name()), count));
+        text.add("calls", "Calls by origin.", calls);
         let failures = self.failures.iter();
-        let failures: Vec<_> =
-            failures.map(|(kind, count)| (format!(",class=\"{kind}\""), *count)).collect();
-        counter("failures", "Failures of the provider by kind.", &failures);
-        text
+        let failures = failures.map(|(kind, count)| (format!(",class=\"{kind}\""), *count));
+        text.add("failures", "Failures of the provider by kind.", failures);
+        text.text
+    }
+}
+
+/// Counters in Prometheus' text format.
+struct CounterText {
+    text: String,
+    /// The escaped label.
+    model: String,
+}
+
+impl CounterText {
+    fn add_one(&mut self, name: &str, help: &str, value: u64) {
+        self.add(name, help, [(String::new(), value)]);
+    }
+
+    fn add(&mut self, name: &str, help: &str, values: impl IntoIterator<Item = (String, u64)>) {
+        let name = format!("innkeeper_model_{name}_total");
+        self.text.push_str(&format!("# HELP {name} {help}\n# TYPE {name} counter\n"));
+        for (labels, value) in values {
+            let model = &self.model;
+            self.text.push_str(&format!("{name}{{model=\"{model}\"{labels}}} {value}\n"));
+        }
     }
 }

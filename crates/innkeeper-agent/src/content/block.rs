@@ -108,14 +108,10 @@ impl ContentBlock {
     /// byte for byte.
     pub(crate) fn from_raw(raw: &RawValue) -> Option<Self> {
         let members = BlockMembers::from_raw(raw.get())?;
-        let media = || MediaContent {
-            mime_type: members.text("mimeType"),
-            data: members.text("data").unwrap_or_default().into(),
-        };
         Some(match members.text("type")?.as_str() {
             "text" => Self::Text(members.text("text")?.into()),
-            "image" => Self::Image(media()),
-            "audio" => Self::Audio(media()),
+            "image" => Self::Image(MediaContent::from_members(&members)),
+            "audio" => Self::Audio(MediaContent::from_members(&members)),
             "resource" => Self::Resource(EmbeddedResource::from_raw(members.get("resource")?)),
             "resource_link" => Self::ResourceLink(ResourceLink {
                 uri: members.text("uri"),
@@ -192,6 +188,13 @@ impl ContentBlock {
 }
 
 impl MediaContent {
+    fn from_members(members: &BlockMembers<'_>) -> Self {
+        Self {
+            mime_type: members.text("mimeType"),
+            data: members.text("data").unwrap_or_default().into(),
+        }
+    }
+
     fn as_media(&self, kind: MediaKind) -> Media<'_> {
         Media { kind, mime_type: self.mime_type.as_deref(), data: &self.data }
     }

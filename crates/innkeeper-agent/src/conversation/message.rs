@@ -130,8 +130,7 @@ impl ToolResult {
 /// Returns whether an iteration starts at a message: at a response, unless the response continues
 /// the preceding one.
 pub(super) fn starts_iteration(before: Option<&Message>, message: &Message) -> bool {
-    let is_answer = |message: &Message| matches!(message, Message::Assistant(_));
-    is_answer(message) && !before.is_some_and(is_answer)
+    matches!(message, Message::Assistant(_)) && !matches!(before, Some(Message::Assistant(_)))
 }
 
 impl Message {

@@ -106,8 +106,9 @@ impl ResultCache {
     fn lookup(&self, key: &CacheKey) -> Option<ResultCell> {
         let mut entries = self.entries();
         let now = self.timing.now();
-        let age = |entry: &CacheEntry| now.saturating_duration_since(entry.inserted_at);
-        entries.retain(|_, entry| age(entry) < self.settings.ttl);
+        entries.retain(|_, entry| {
+            now.saturating_duration_since(entry.inserted_at) < self.settings.ttl
+        });
         entries.get(key).map(|entry| entry.cell.clone())
     }
 
@@ -127,8 +128,7 @@ impl ResultCache {
         let is_cacheable =
             output.is_some_and(|it| !it.is_error() && it.raw().get().len() <= MAX_ENTRY_BYTES);
         let mut entries = self.entries();
-        let is_same_cell = |entry: &CacheEntry| Arc::ptr_eq(&entry.cell, cell);
-        if !is_cacheable && entries.get(key).is_some_and(is_same_cell) {
+        if !is_cacheable && entries.get(key).is_some_and(|entry| Arc::ptr_eq(&entry.cell, cell)) {
             entries.remove(key);
         }
     }

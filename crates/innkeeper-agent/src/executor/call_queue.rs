@@ -96,22 +96,50 @@ pub(crate) struct CallQueue {
     executor: Executor,
     snapshot: Arc<ToolSnapshot>,
     start_rule: StartRule,
-    undecided: VecDeque<QueuedCall>,
-    deciding: Option<BoxFuture<'static, CheckResult>>,
+    decisions: Decisions,
     approved: VecDeque<QueuedCall>,
     running: FuturesUnordered<BoxFuture<'static, ToolExecution>>,
-    /// Whether the calls report their progress.
-    reports_progress: bool,
-    /// The progress of the running calls, by their numbers.
-    progress: Vec<(usize, mpsc::Receiver<Progress>)>,
+    progress: RunningProgress,
     /// The calls that have ended and are not reported yet.
     ended: VecDeque<ToolExecution>,
+}
+
+/// The calls without a decision.
+#[derive(Default)]
+struct Decisions {
+    waiting: VecDeque<QueuedCall>,
+    current: Option<BoxFuture<'static, CheckResult>>,
+}
+
+impl Decisions {
+    fn is_empty(&self) -> bool {
+        self.current.is_none() && self.waiting.is_empty()
+    }
+}
+
+/// The progress of the running calls.
+#[derive(Default)]
+struct RunningProgress {
+    is_reported: bool,
+    /// By the numbers of the calls.
+    receivers: Vec<(usize, mpsc::Receiver<Progress>)>,
+}
+
+impl RunningProgress {
+    fn open(&mut self, index: usize) -> Option<mpsc::Sender<Progress>> {
+        if !self.is_reported {
+            return None;
+        }
+        let (sender, receiver) = mpsc::channel(PROGRESS_CAPACITY);
+        self.receivers.push((index, receiver));
+        Some(sender)
+    }
 }
 
 impl std::fmt::Debug for CallQueue {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("CallQueue")
-            .field("undecided", &self.undecided)
+            .field("undecided", &self.decisions.waiting)
             .field("approved", &self.approved)
             .field("running", &self.running.len())
             .finish_non_exhaustive()
@@ -128,12 +156,10 @@ impl CallQueue {
             executor,
             snapshot,
             start_rule,
-            undecided: VecDeque::new(),
-            deciding: None,
+            decisions: Decisions::default(),
             approved: VecDeque::new(),
             running: FuturesUnordered::new(),
-            reports_progress: false,
-            progress: Vec::new(),
+            progress: RunningProgress::default(),
             ended: VecDeque::new(),
         }
     }
@@ -141,31 +167,28 @@ impl CallQueue {
     /// Reports the progress of each call that starts from now on, as [`QueueEvent::Progress`].
     #[must_use]
     pub(crate) fn with_progress(mut self, reports_progress: bool) -> Self {
-        self.reports_progress = reports_progress;
+        self.progress.is_reported = reports_progress;
         self
     }
 
     /// Adds a call to the queue.
     pub(crate) fn push(&mut self, queued: QueuedCall) {
-        self.undecided.push_back(queued);
+        self.decisions.waiting.push_back(queued);
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         self.running.is_empty()
             && self.ended.is_empty()
             && self.approved.is_empty()
-            && !self.is_deciding()
-    }
-
-    fn is_deciding(&self) -> bool {
-        self.deciding.is_some() || !self.undecided.is_empty()
+            && self.decisions.is_empty()
     }
 
     /// Returns the next approved call if a permit is free. The caller passes the call to
     /// [`Self::start`] or [`Self::refuse`].
     pub(crate) fn take_ready(&mut self) -> Option<QueuedCall> {
         let permits = self.executor.settings.calls.max_parallel.max(1);
-        let must_wait = self.start_rule == StartRule::AfterAllDecisions && self.is_deciding();
+        let must_wait =
+            self.start_rule == StartRule::AfterAllDecisions && !self.decisions.is_empty();
         // A call that is not reported yet keeps its permit, so that the caller counts its result.
         if must_wait || self.running.len() + self.ended.len() >= permits {
             return None;
@@ -182,11 +205,7 @@ impl CallQueue {
     pub(crate) fn start(&mut self, queued: QueuedCall) {
         let executor = self.executor.clone();
         let snapshot = self.snapshot.clone();
-        let sender = self.reports_progress.then(|| {
-            let (sender, receiver) = mpsc::channel(PROGRESS_CAPACITY);
-            self.progress.push((queued.index, receiver));
-            sender
-        });
+        let sender = self.progress.open(queued.index);
         let running = async move {
             let running_call = RunningCall::new(&queued, executor.timing.clone());
             let (outcome, cached) = executor.run(&snapshot, &queued, sender).await;
@@ -207,15 +226,15 @@ impl CallQueue {
     }
 
     fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Option<QueueEvent>> {
-        if self.deciding.is_none()
-            && let Some(queued) = self.undecided.pop_front()
+        if self.decisions.current.is_none()
+            && let Some(queued) = self.decisions.waiting.pop_front()
         {
-            self.deciding = Some(self.decide(queued).boxed());
+            self.decisions.current = Some(self.decide(queued).boxed());
         }
-        if let Some(deciding) = &mut self.deciding
+        if let Some(deciding) = &mut self.decisions.current
             && let Poll::Ready((queued, decision)) = deciding.poll_unpin(context)
         {
-            self.deciding = None;
+            self.decisions.current = None;
             return Poll::Ready(Some(match decision {
                 Ok(()) => {
                     self.approved.push_back(queued);
@@ -234,12 +253,12 @@ impl CallQueue {
         if let Some(event) = self.next_end() {
             return Poll::Ready(Some(event));
         }
-        for (index, receiver) in &mut self.progress {
+        for (index, receiver) in &mut self.progress.receivers {
             if let Poll::Ready(Some(progress)) = receiver.poll_recv(context) {
                 return Poll::Ready(Some(QueueEvent::Progress { index: *index, progress }));
             }
         }
-        match self.running.is_empty() && self.deciding.is_none() {
+        match self.running.is_empty() && self.decisions.current.is_none() {
             true => Poll::Ready(None),
             false => Poll::Pending,
         }
@@ -248,11 +267,12 @@ impl CallQueue {
     /// Returns the remaining progress of the first call that has ended, then its end.
     fn next_end(&mut self) -> Option<QueueEvent> {
         let index = self.ended.front()?.index;
-        if let Some(at) = self.progress.iter().position(|(at, _)| *at == index) {
-            if let Ok(progress) = self.progress[at].1.try_recv() {
+        let receivers = &mut self.progress.receivers;
+        if let Some(at) = receivers.iter().position(|(at, _)| *at == index) {
+            if let Ok(progress) = receivers[at].1.try_recv() {
                 return Some(QueueEvent::Progress { index, progress });
             }
-            self.progress.swap_remove(at);
+            receivers.swap_remove(at);
         }
         self.ended.pop_front().map(QueueEvent::Finished)
     }

@@ -15,11 +15,12 @@ pub(super) async fn execute_call(
     queued: &QueuedCall,
     options: ToolCallOptions,
 ) -> Result<ToolOutput, ToolError> {
-    let tool = || queued.call.name.clone();
-    let arguments = RawValue::from_string((*queued.arguments_text).to_owned())
-        .map_err(|source| ToolError::Runner { tool: tool(), source: source.into() })?;
+    let arguments =
+        RawValue::from_string((*queued.arguments_text).to_owned()).map_err(|source| {
+            ToolError::Runner { tool: queued.call.name.clone(), source: source.into() }
+        })?;
     let running =
         AssertUnwindSafe(async { runner.call_tool(&queued.call.name, arguments, options).await });
     let result = running.catch_unwind().await;
-    result.unwrap_or_else(|_| Err(ToolError::Panicked { tool: tool() }))
+    result.unwrap_or_else(|_| Err(ToolError::Panicked { tool: queued.call.name.clone() }))
 }

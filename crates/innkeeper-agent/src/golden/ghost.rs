@@ -6,7 +6,7 @@ use innkeeper_host::find_credentials;
 use serde_json::value::RawValue;
 
 use super::record_error::RecordError;
-use super::recorder::{GoldenRecorder, RunDescription};
+use super::recorder::{DescribedPrompts, DescribedServers, GoldenRecorder, RunDescription};
 use super::replay::{Replay, ReplayError, replay};
 use super::replay_input::{ReplayInput, ReplayInputError};
 use super::test_support::{LoadError, SaveError, load_golden, save_golden};
@@ -39,18 +39,16 @@ pub async fn mcp_ghost_recorded(
     let secrets = known_secrets(facts.endpoint.as_ref(), &facts.host_config);
     let written = facts.host_config.origin.servers_as_written();
     let golden = match RawValue::from_string(written) {
-        Ok(server_config) => {
+        Ok(config) => {
             let description = RunDescription {
                 test_name: test_name.to_owned(),
                 category: Category::from_test_name(test_name),
                 recorded_at,
-                server_config,
-                user_prompt,
-                further_prompts: Vec::new(),
+                servers: DescribedServers { config, states: facts.servers },
+                prompts: DescribedPrompts { first: user_prompt, further: Vec::new() },
                 namespace,
                 streaming: true,
                 settings: facts.settings,
-                servers: facts.servers,
             };
             recorder.finish(&description, &result, &secrets, find_credentials).await
         }

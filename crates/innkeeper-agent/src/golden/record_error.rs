@@ -65,11 +65,9 @@ impl RecordError {
 
     /// Names the secrets whose values are ordinary words, if there are some.
     pub(super) fn with_ordinary_words(self, secrets: &[KnownSecret]) -> Self {
-        let is_word = |value: &str| {
-            value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._- ".contains(&byte))
-                && !value.bytes().any(|byte| byte.is_ascii_digit())
-        };
-        let ordinary = secrets.iter().filter(|secret| is_word(&secret.value));
+        let ordinary = secrets.iter().filter(|secret| {
+            secret.value.bytes().all(|byte| byte.is_ascii_alphabetic() || b"._- ".contains(&byte))
+        });
         let names: Vec<_> = ordinary.map(|secret| secret.name.clone()).collect();
         if names.is_empty() { self } else { Self::OrdinaryWord { names, source: Box::new(self) } }
     }

@@ -82,20 +82,34 @@ pub struct RunDescription {
     pub category: Option<Category>,
     /// When the run began.
     pub recorded_at: SystemTime,
-    /// The configuration of the servers as the user wrote it.
-    pub server_config: Box<RawValue>,
-    /// The message of the user, or the first one of a chat.
-    pub user_prompt: String,
-    /// The further messages of a chat; see [`GoldenRecorder::start_further_run`].
-    pub further_prompts: Vec<String>,
+    /// The servers.
+    pub servers: DescribedServers,
+    /// The messages of the user.
+    pub prompts: DescribedPrompts,
     /// The namespace of the tools.
     pub namespace: String,
     /// Whether the responses were streamed.
     pub streaming: bool,
     /// The settings of the agent.
     pub settings: AgentSettings,
+}
+
+/// The servers of a recorded run.
+#[derive(Clone, Debug)]
+pub struct DescribedServers {
+    /// The configuration as the user wrote it.
+    pub config: Box<RawValue>,
     /// The servers after the start: `None` for a ready server, else why it is not available.
-    pub servers: BTreeMap<String, Option<String>>,
+    pub states: BTreeMap<String, Option<String>>,
+}
+
+/// The messages of the user in a recorded run.
+#[derive(Clone, Debug)]
+pub struct DescribedPrompts {
+    /// The message, or the first one of a chat.
+    pub first: String,
+    /// The further messages of a chat; see [`GoldenRecorder::start_further_run`].
+    pub further: Vec<String>,
 }
 
 impl RunSeams for GoldenRecorder {
@@ -245,20 +259,20 @@ impl GoldenRecorder {
         record.recording.check_size()?;
         let endpoint = record.endpoint.as_ref().ok_or(RecordError::NoHttp)?;
         let input = Input {
-            server_config: description.server_config.clone(),
+            server_config: description.servers.config.clone(),
             system_prompt: description.settings.system.clone(),
             provider: endpoint.provider.clone(),
             model: endpoint.model.clone(),
             api: endpoint.api.as_str().to_owned(),
             base_url: endpoint.base_url.clone(),
-            user_prompt: description.user_prompt.clone(),
-            further_prompts: description.further_prompts.clone(),
+            user_prompt: description.prompts.first.clone(),
+            further_prompts: description.prompts.further.clone(),
             namespace: description.namespace.clone(),
             streaming: description.streaming,
             settings: to_raw_value(&settings)?,
             agent: None,
         };
-        let servers = description.servers.iter().map(|(name, reason)| {
+        let servers = description.servers.states.iter().map(|(name, reason)| {
             (name.clone(), ServerRecord { ready: reason.is_none(), reason: reason.clone() })
         });
         let mut golden = Golden {

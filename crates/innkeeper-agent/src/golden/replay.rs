@@ -15,7 +15,7 @@ use super::clock::ReplayClock;
 use super::model::ReplayClient;
 use super::questions::replayed_questions;
 use super::record_error::RecordError;
-use super::recorder::{GoldenRecorder, RunDescription};
+use super::recorder::{DescribedPrompts, DescribedServers, GoldenRecorder, RunDescription};
 use super::script::Script;
 use super::settings::SettingsRecord;
 use super::tools::ReplayTools;
@@ -170,7 +170,7 @@ async fn run(golden: &Golden, script: &Script, clock: &ReplayClock) -> Result<Re
     });
     let mut report = GhostResult::before_run(&input.system_prompt, &input.provider);
     report.set_model(&*provider);
-    for (name, reason) in &description.servers {
+    for (name, reason) in &description.servers.states {
         match reason {
             None => report.servers_connected += 1,
             Some(reason) => report.add_server_error(name, reason),
@@ -240,13 +240,17 @@ fn description(golden: &Golden, settings: AgentSettings) -> RunDescription {
         test_name: golden.test_name.clone(),
         category: golden.category,
         recorded_at: start_date(golden),
-        server_config: input.server_config.clone(),
-        user_prompt: input.user_prompt.clone(),
-        further_prompts: input.further_prompts.clone(),
+        servers: DescribedServers {
+            config: input.server_config.clone(),
+            states: servers.collect(),
+        },
+        prompts: DescribedPrompts {
+            first: input.user_prompt.clone(),
+            further: input.further_prompts.clone(),
+        },
         namespace: input.namespace.clone(),
         streaming: input.streaming,
         settings,
-        servers: servers.collect(),
     }
 }
 

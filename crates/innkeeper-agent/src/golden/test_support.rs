@@ -37,6 +37,10 @@ pub enum LoadError {
     },
 }
 
+fn shown(path: &Path) -> String {
+    path.display().to_string()
+}
+
 /// Reads a golden, with the rules in `NAME.rules.json` next to it in place of its own. Blocks while it
 /// reads.
 ///
@@ -57,18 +61,17 @@ pub enum LoadError {
 /// ```
 pub fn load_golden(path: impl AsRef<Path>) -> Result<Golden, LoadError> {
     let path = path.as_ref();
-    let name = |path: &Path| path.display().to_string();
-    let text = read_text(path).map_err(|source| LoadError::Io { path: name(path), source })?;
+    let text = read_text(path).map_err(|source| LoadError::Io { path: shown(path), source })?;
     let golden = Golden::from_json(&text)
-        .map_err(|source| LoadError::Golden { path: name(path), source })?;
+        .map_err(|source| LoadError::Golden { path: shown(path), source })?;
     let rules_path = path.with_extension("rules.json");
     let rules = match read_text(&rules_path) {
         Ok(rules) => rules,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(golden),
-        Err(source) => return Err(LoadError::Io { path: name(&rules_path), source }),
+        Err(source) => return Err(LoadError::Io { path: shown(&rules_path), source }),
     };
     let rules = Rules::from_json(rules.as_bytes())
-        .map_err(|source| LoadError::Rules { path: name(&rules_path), source })?;
+        .map_err(|source| LoadError::Rules { path: shown(&rules_path), source })?;
     Ok(Golden { rules: Some(rules), ..golden })
 }
 
@@ -101,14 +104,14 @@ pub enum SaveError {
 /// The golden is too large, or the file cannot be written.
 pub fn save_golden(path: impl AsRef<Path>, mut golden: Golden) -> Result<(), SaveError> {
     let path = path.as_ref();
-    let name = || path.display().to_string();
     let before = read_text(path).ok();
     if let Some(before) = before.and_then(|text| Golden::from_json(&text).ok()) {
         golden.rules = before.rules;
         golden.accepted = before.accepted;
     }
-    let text = golden.to_json().map_err(|source| SaveError::Golden { path: name(), source })?;
-    write_private(path, &text).map_err(|source| SaveError::Io { path: name(), source })
+    let text =
+        golden.to_json().map_err(|source| SaveError::Golden { path: shown(path), source })?;
+    write_private(path, &text).map_err(|source| SaveError::Io { path: shown(path), source })
 }
 
 fn write_private(path: &Path, text: &str) -> io::Result<()> {

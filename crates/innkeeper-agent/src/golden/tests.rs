@@ -9,7 +9,10 @@ use innkeeper_toolcall::Tool;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
-use super::{Golden, GoldenRecorder, RecordError, ReplayError, RunDescription, replay};
+use super::{
+    DescribedPrompts, DescribedServers, Golden, GoldenRecorder, RecordError, ReplayError,
+    RunDescription, replay,
+};
 use crate::agent::AgentSettings;
 use crate::ghost::GhostResult;
 use crate::provider::{LlmProvider as _, ProviderApi};
@@ -131,14 +134,17 @@ async fn record_messages(
         test_name: "notes".to_owned(),
         category: None,
         recorded_at: SystemTime::UNIX_EPOCH + Duration::from_secs(1_795_000_000),
-        server_config: to_raw_value(&json!({"mcpServers": {"notes": {"command": "notes"}}}))
-            .unwrap(),
-        user_prompt: messages[0].to_owned(),
-        further_prompts: messages[1..].iter().map(|message| (*message).to_owned()).collect(),
+        servers: DescribedServers {
+            config: to_raw_value(&json!({"mcpServers": {"notes": {"command": "notes"}}})).unwrap(),
+            states: BTreeMap::from([("notes".to_owned(), None)]),
+        },
+        prompts: DescribedPrompts {
+            first: messages[0].to_owned(),
+            further: messages[1..].iter().map(|message| (*message).to_owned()).collect(),
+        },
         namespace: String::new(),
         streaming: true,
         settings,
-        servers: BTreeMap::from([("notes".to_owned(), None)]),
     };
     let golden = recorder.finish(&description, &report, &[], no_credentials).await;
     (report, golden)
@@ -393,13 +399,14 @@ async fn a_run_that_was_not_sent_has_no_golden() {
         test_name: "none".to_owned(),
         category: None,
         recorded_at: SystemTime::UNIX_EPOCH,
-        server_config: to_raw_value(&json!({})).unwrap(),
-        user_prompt: String::new(),
-        further_prompts: Vec::new(),
+        servers: DescribedServers {
+            config: to_raw_value(&json!({})).unwrap(),
+            states: BTreeMap::new(),
+        },
+        prompts: DescribedPrompts { first: String::new(), further: Vec::new() },
         namespace: String::new(),
         streaming: false,
         settings: AgentSettings::default(),
-        servers: BTreeMap::new(),
     };
     let golden = recorder.finish(&description, &report, &[], no_credentials).await;
     assert!(matches!(golden, Err(RecordError::NotFinished { .. })), "{golden:?}");

@@ -10,33 +10,47 @@ use crate::content::ContentSupport;
 /// supports: text input and output.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Capabilities {
-    /// Whether the model supports native tool calling.
-    pub native_tools: bool,
+    /// How the provider takes tools.
+    pub tools: ToolSupport,
     /// Whether the API accepts `temperature`.
     pub temperature: bool,
     /// Whether the API accepts stop sequences.
     pub stop_sequences: bool,
-    /// Whether a request can require a tool call.
-    pub forced_choice: bool,
-    /// Whether the provider enforces the schemas of tools.
-    pub strict_tools: bool,
     /// The output constraints that the server enforces.
     pub constraints: ConstraintSupport,
     /// The media that the model takes.
     pub content: ContentSupport,
-    /// Default of the maximum number of output tokens, for APIs that require the parameter.
-    pub default_max_tokens: Option<u32>,
-    /// The context window in tokens, if known.
-    pub context_tokens: Option<u32>,
-    /// Maximum number of tools in a request, if the provider has such a limit.
-    pub max_tools: Option<usize>,
-    /// Whether the server may silently drop tools. Such a server reports all prompt tokens, so that
-    /// a missing tool list is detectable.
-    pub may_drop_tools: bool,
+    /// Numbers of tokens.
+    pub tokens: TokenLimits,
     /// The inference server that implements the API.
     pub server: InferenceServer,
     /// Deviations in the request parameters.
     pub quirks: RequestQuirks,
+}
+
+/// How a model and its server take tools.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ToolSupport {
+    /// Whether the model supports native tool calling.
+    pub native: bool,
+    /// Whether a request can require a tool call.
+    pub forced_choice: bool,
+    /// Whether the provider enforces the schemas of tools.
+    pub strict: bool,
+    /// Maximum number of tools in a request, if the provider has such a limit.
+    pub max: Option<usize>,
+    /// Whether the server may silently drop tools. Such a server reports all prompt tokens, so that
+    /// a missing tool list is detectable.
+    pub may_be_dropped: bool,
+}
+
+/// Numbers of tokens that a model takes and returns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TokenLimits {
+    /// Default of the maximum number of output tokens, for APIs that require the parameter.
+    pub default_output: Option<u32>,
+    /// The context window, if known.
+    pub context: Option<u32>,
 }
 
 /// The output constraints that a server enforces.
@@ -90,10 +104,16 @@ pub struct RequestQuirks {
     pub api_version_2023: bool,
     /// Anthropic: sends cache breakpoints if the request asks for prompt caching.
     pub cache_control: bool,
-    /// Gemini: sends a placeholder signature for content that the model did not sign.
+    /// Deviations of Gemini's models.
+    pub gemini: GeminiQuirks,
+}
+
+/// Deviations of Gemini's models in the request parameters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GeminiQuirks {
+    /// Sends a placeholder signature for content that the model did not sign.
     pub placeholder_signatures: bool,
-    /// Gemini: uses the mode `VALIDATED`, which enforces schemas while the model decides whether to
-    /// call.
+    /// Uses the mode `VALIDATED`, which enforces schemas while the model decides whether to call.
     pub validated_mode: bool,
 }
 

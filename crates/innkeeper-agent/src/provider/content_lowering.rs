@@ -29,12 +29,11 @@ fn lower_by_rules(
     support: ContentSupport,
     messages: &[Message],
 ) -> Option<Vec<Message>> {
-    let contents = || messages.iter().flat_map(message_contents);
-    if !contents().any(Content::has_media) {
+    let contents: Vec<_> = messages.iter().flat_map(message_contents).collect();
+    if !contents.iter().any(|content| content.has_media()) {
         return None;
     }
     let mut lowering = ContentLowering { rules, support, omitted_media: 0 };
-    let contents: Vec<_> = contents().collect();
     lowering.omitted_media = lowering.count_omitted(&contents);
     let mut lowered = Vec::with_capacity(messages.len() + 1);
     // Blocks of tool results for a user message that directly follows the results.
@@ -109,9 +108,9 @@ impl ContentLowering {
         let support = self.support;
         let may_contain_media = !result.is_error || self.rules.media_in_failed_results;
         let is_moved = |block: &ContentBlock| {
-            let is_accepted =
-                |media: Media<'_>| may_contain_media && support.accepts_in_tool_result(media.kind);
-            block.media().is_some_and(|media| !is_accepted(media))
+            block.media().is_some_and(|media| {
+                !may_contain_media || !support.accepts_in_tool_result(media.kind)
+            })
         };
         let mut blocks = self.lower(&result.content);
         let lowered = ToolResult { content: blocks.clone().into(), ..result.clone() };

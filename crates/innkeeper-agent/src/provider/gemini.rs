@@ -21,8 +21,8 @@ pub(crate) fn calling_mode(encode_request: EncodeRequest<'_>) -> &'static str {
     let EncodeRequest { request, capabilities, .. } = encode_request;
     match request.tool_choice {
         ToolChoice::None => "none",
-        ToolChoice::Required if capabilities.forced_choice => "any",
-        ToolChoice::Auto | ToolChoice::Required if capabilities.quirks.validated_mode => {
+        ToolChoice::Required if capabilities.tools.forced_choice => "any",
+        ToolChoice::Auto | ToolChoice::Required if capabilities.quirks.gemini.validated_mode => {
             "validated"
         }
         ToolChoice::Auto | ToolChoice::Required => "auto",

@@ -7,7 +7,9 @@ use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
 
-use super::{Capabilities, FinishReason, LlmError, LlmErrorKind, LlmProvider, Request, Response};
+use super::{
+    Capabilities, FinishReason, LlmError, LlmErrorKind, LlmProvider, Request, Response, ToolSupport,
+};
 use crate::conversation::{AssistantMessage, ContentPart, PartContent, ToolCall};
 
 /// Maximum number of recorded requests; the oldest are dropped first.
@@ -53,7 +55,7 @@ impl ScriptedProvider {
             name: "scripted".to_owned(),
             model: "scripted".to_owned(),
             capabilities: Capabilities {
-                native_tools: true,
+                tools: ToolSupport { native: true, ..ToolSupport::default() },
                 temperature: true,
                 stop_sequences: true,
                 ..Capabilities::default()
@@ -124,7 +126,7 @@ impl LlmProvider for ScriptedProvider {
     }
 
     fn supports_tools(&self) -> bool {
-        self.capabilities.native_tools
+        self.capabilities.tools.native
     }
 
     fn model(&self) -> &str {

@@ -53,7 +53,7 @@ impl RunConfig {
         match self.settings.tool_use.tool_calling {
             ToolCalling::Prompt | ToolCalling::Constrained => ToolCallMode::Prompt,
             ToolCalling::Native => ToolCallMode::Native,
-            ToolCalling::Auto if self.capabilities.native_tools => ToolCallMode::Native,
+            ToolCalling::Auto if self.capabilities.tools.native => ToolCallMode::Native,
             ToolCalling::Auto => ToolCallMode::Prompt,
         }
     }

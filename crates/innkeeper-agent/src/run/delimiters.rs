@@ -134,14 +134,15 @@ impl MergedRanges {
 /// Returns the sign of a line of signs. A pair of quotation marks has one sign, brackets have none.
 fn frame_sign(line: &str) -> Option<&str> {
     let first = &line[..line.chars().next()?.len_utf8()];
-    let is_sign = |letter: char| !letter.is_alphanumeric() && !letter.is_whitespace();
     let triple = first.repeat(3);
     let has_words = FRAME_SIGNS.contains(first)
         && line.starts_with(&triple)
         && (line.ends_with(&triple) || first == ":");
     match first {
         "{" | "}" | "[" | "]" | "(" | ")" | "<" | ">" => None,
-        _ if !has_words && !line.chars().all(is_sign) => None,
+        _ if !has_words && line.contains(|c: char| c.is_alphanumeric() || c.is_whitespace()) => {
+            None
+        }
         "“" | "”" | "„" => Some("“"),
         "‘" | "’" | "'" => Some("'"),
         "«" | "»" => Some("«"),

@@ -19,7 +19,7 @@ impl Run {
         let least = self.min_tool_tokens();
         self.tools.mode == ToolCallMode::Native
             && !self.requests.is_last
-            && self.config.capabilities.may_drop_tools
+            && self.config.capabilities.tools.may_be_dropped
             && !self.tools.were_read
             && response.message.calls().next().is_none()
             && least > MIN_DETECTABLE_TOKENS

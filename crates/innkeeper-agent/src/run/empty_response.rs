@@ -6,7 +6,7 @@
 use std::sync::{Arc, LazyLock};
 
 use innkeeper_toolcall::event::{ParseEvent, TextEnd};
-use innkeeper_toolcall::{ParserOptions, ToolCallParser, Tools, is_blank};
+use innkeeper_toolcall::{ParserOptions, ToolCallParser, is_blank};
 use regex::Regex;
 
 use crate::provider::{FinishReason, Response};
@@ -17,23 +17,20 @@ const REASONING_ENDS: [&str; 3] = ["</think>", "<|close|>think<|sep|>", "<channe
 /// Elements for reasoning that no model's own format has, and empty elements.
 static NO_ANSWER: LazyLock<Regex> = LazyLock::new(|| {
     let names = ["thoughts?", "reasoning", "reflection", "scratchpad", "inner_monologue"];
-    let element = |name| format!(r"<{name}>.*?(?:</{name}>|\z)");
-    let elements = names.map(element).join("|");
+    let elements = names.map(|name| format!(r"<{name}>.*?(?:</{name}>|\z)")).join("|");
     Regex::new(&format!(r"(?is){elements}|<\w+>\s*</\w+>")).expect("the pattern is valid")
 });
 
 /// Returns whether a response has text for the user, besides reasoning and markup.
 pub(super) fn has_answer(response: &Response) -> bool {
-    let mut parser = ToolCallParser::new(Arc::new(Tools::default()), &ParserOptions::default());
+    let parser = ToolCallParser::new(Arc::default(), &ParserOptions::default());
     let mut text = String::new();
-    let mut look = |event: ParseEvent<'_>| match event {
+    parser.parse_all(&response.message.visible_text(), TextEnd::Stop, &mut |event| match event {
         // The template has written the opening tag into the prompt.
         ParseEvent::Markup(markup) if REASONING_ENDS.contains(&markup) => text.clear(),
         ParseEvent::Reasoning(_) | ParseEvent::Markup(_) => {}
         event => text.push_str(event.text()),
-    };
-    parser.push(&response.message.visible_text(), &mut look);
-    parser.finish(TextEnd::Stop, &mut look);
+    });
     !is_blank(&NO_ANSWER.replace_all(&text, ""))
 }
 

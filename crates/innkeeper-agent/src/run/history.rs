@@ -115,7 +115,7 @@ impl History {
             let limited =
                 LimitedRequest { conversation: &self.conversation, support, fixed_tokens, budget };
             // A budget of the settings may be smaller than the window.
-            let window = config.capabilities.context_tokens;
+            let window = config.capabilities.tokens.context;
             let shortens_old = window.is_some() && config.context_tokens == window;
             if self.result_limits.limit_newest(&limited)
                 || shortens_old && self.result_limits.limit_old(&limited)

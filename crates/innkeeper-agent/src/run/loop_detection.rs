@@ -64,6 +64,15 @@ struct VariedCalls {
     is_in_current_response: bool,
 }
 
+/// The calls of the current response.
+#[derive(Debug, Default)]
+struct CurrentResponse {
+    /// The pairs of call and result.
+    pairs: HashSet<(Hash, Hash)>,
+    /// Whether a call was refused.
+    has_refusal: bool,
+}
+
 /// The calls of a run with their results.
 #[derive(Debug, Default)]
 pub(super) struct LoopDetector {
@@ -79,10 +88,7 @@ pub(super) struct LoopDetector {
     refused: HashSet<Hash>,
     /// The tools that are refused whatever their arguments are.
     refused_tools: HashSet<Hash>,
-    /// The pairs of the current response.
-    current: HashSet<(Hash, Hash)>,
-    /// Whether the current response has a refused call.
-    has_refusal: bool,
+    current: CurrentResponse,
     /// The number of responses with a refused call since the last new pair.
     refusals: u32,
 }
@@ -96,7 +102,7 @@ impl LoopDetector {
     ) -> Option<LoopAction> {
         let hash: Hash = Sha256::digest(result.content).into();
         let pair = (hash_call(call), hash);
-        if !self.current.insert(pair) {
+        if !self.current.pairs.insert(pair) {
             return None;
         }
         if self.seen.insert(pair) && result.was_run {
@@ -188,15 +194,15 @@ impl LoopDetector {
         } else {
             return None;
         };
-        self.has_refusal = true;
+        self.current.has_refusal = true;
         Some(reason)
     }
 
     /// Counts the response whose calls have all ended.
     pub(super) fn end_response(&mut self) {
-        self.current.clear();
+        let current = std::mem::take(&mut self.current);
         self.varied.values_mut().for_each(|varied| varied.is_in_current_response = false);
-        self.refusals += u32::from(std::mem::take(&mut self.has_refusal));
+        self.refusals += u32::from(current.has_refusal);
     }
 
     /// Returns whether the model made a refused call again in a later response.

@@ -119,14 +119,15 @@ impl Plan {
     pub(super) fn assign(&mut self, call_id: &str, tool: &str, is_retry: bool) {
         self.skip_unmet_steps();
         let failed = StepState::Finished { succeeded: false };
-        let has_state = |state: &StepState| {
-            let mut steps = self.steps.iter().zip(&self.states);
-            steps.position(|(step, other)| step.tool == tool && other == state)
-        };
-        let retried = if is_retry { has_state(&failed) } else { None };
-        if let Some(at) = retried.or_else(|| has_state(&StepState::Open)) {
+        let retried = if is_retry { self.find_step(tool, &failed) } else { None };
+        if let Some(at) = retried.or_else(|| self.find_step(tool, &StepState::Open)) {
             self.states[at] = StepState::Called(call_id.to_owned());
         }
+    }
+
+    fn find_step(&self, tool: &str, state: &StepState) -> Option<usize> {
+        let mut steps = self.steps.iter().zip(&self.states);
+        steps.position(|(step, other)| step.tool == tool && other == state)
     }
 
     /// Skips the open steps whose conditions are decided and not met, so that a call belongs to the

@@ -168,13 +168,12 @@ impl Recovery {
     pub(super) fn on_response(&mut self, calls: &[CallKey<'_>], text: &str) -> Vec<u32> {
         self.name_actions(calls, text);
         self.goals.retain(|goal| goal.has_failed || !goal.has_succeeded);
-        let is_retry = |goal: &Goal| calls.iter().any(|call| goal.tools.contains(call.tool));
         // A call of another tool may be an alternative to what has just failed.
         let mut unanswered: Option<Goal> = None;
         for mut goal in std::mem::take(&mut self.goals) {
             let is_fresh = std::mem::take(&mut goal.has_failed);
             goal.has_succeeded = false;
-            if is_retry(&goal) {
+            if calls.iter().any(|call| goal.tools.contains(call.tool)) {
                 let alternatives = std::mem::take(&mut goal.alternatives).into_iter();
                 self.looked_around.extend(alternatives.map(|alternative| alternative.call_id));
                 self.goals.push(goal);
@@ -221,14 +220,16 @@ impl Recovery {
         for failure in &open {
             let tool = failure.tool.as_str();
             let same = count_by_tool.get(tool).copied().unwrap_or_default();
-            let repeats = |calls: &HashSet<&str>| calls.contains(failure.arguments.as_str());
+            let same_tool = calls_by_tool.get(tool);
+            let is_repeated =
+                same_tool.is_some_and(|calls| calls.contains(failure.arguments.as_str()));
             let failures = failures_by_tool.get(tool).copied().unwrap_or_default();
             let action = match (same, others) {
                 (0, 0) if calls.is_empty() => ends_with_question(text),
                 (0, 0) => None,
                 (0, 1) => Some(RecoveryAction::OtherTool),
                 (0, _) => Some(RecoveryAction::SeveralCalls),
-                _ if calls_by_tool.get(tool).is_some_and(repeats) => Some(RecoveryAction::SameCall),
+                _ if is_repeated => Some(RecoveryAction::SameCall),
                 (same, _) if same <= failures => Some(RecoveryAction::OtherArguments),
                 _ => Some(RecoveryAction::SeveralCalls),
             };

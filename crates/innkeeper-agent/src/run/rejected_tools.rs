@@ -120,12 +120,12 @@ impl Run {
 
     /// Whether a tool that the provider rejects may be one whose schema it cannot enforce.
     fn sends_strict_tools(&self) -> bool {
-        self.config.capabilities.strict_tools && !self.config.plain_tools
+        self.config.capabilities.tools.strict && !self.config.plain_tools
     }
 
     /// Returns the number of tools that a request may have.
     fn tool_limit(&self) -> Option<usize> {
-        let limits = [self.tools.omissions.learned_limit, self.config.capabilities.max_tools];
+        let limits = [self.tools.omissions.learned_limit, self.config.capabilities.tools.max];
         let limit = limits.into_iter().flatten().min();
         limit.filter(|_| self.tools.mode == ToolCallMode::Native)
     }

@@ -9,7 +9,9 @@ use serde_json::json;
 use super::*;
 use crate::content::{ContentBlock, ContentSupport, MediaContent};
 use crate::conversation::{HistoryBudget, Message};
-use crate::provider::{Capabilities, FinishReason, LlmError, LlmErrorKind, Response, Usage};
+use crate::provider::{
+    Capabilities, FinishReason, LlmError, LlmErrorKind, Response, ToolSupport, Usage,
+};
 use crate::settings::AgentSettings;
 use crate::tools::UnavailableTool;
 
@@ -46,8 +48,10 @@ impl RunConfig {
 fn config_of_dropping_server() -> RunConfig {
     let tools: Tools =
         [Tool::new("fs.read", "Reads a file. ".repeat(100), json!({}))].into_iter().collect();
-    let capabilities =
-        Capabilities { native_tools: true, may_drop_tools: true, ..Capabilities::default() };
+    let capabilities = Capabilities {
+        tools: ToolSupport { native: true, may_be_dropped: true, ..ToolSupport::default() },
+        ..Capabilities::default()
+    };
     let tools = OfferedTools::new(tools, |_| false);
     RunConfig { tools, capabilities, ..config() }.with_tool_calling(ToolCalling::Auto)
 }
@@ -200,7 +204,10 @@ fn an_answer_without_a_call_is_final_where_the_tools_may_have_been_read() {
     let config = config_of_dropping_server;
     let least = request::estimate_tool_tokens(&config().tools.available) as u64 / 2;
     let small = self::config().tools;
-    let certain = Capabilities { native_tools: true, ..Capabilities::default() };
+    let certain = Capabilities {
+        tools: ToolSupport { native: true, ..ToolSupport::default() },
+        ..Capabilities::default()
+    };
     let response = response_with_prompt_tokens;
     let cases = [
         ("the tokens of the tools", config(), response(least)),

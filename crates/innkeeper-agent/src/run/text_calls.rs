@@ -12,10 +12,11 @@
 //! - A call that someone else wrote, in a tool result or in a message of the user, is never taken
 //!   from text. The model hears so once; if it repeats the text, that is its answer.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use innkeeper_toolcall::prompt::FailedAttempt;
-use innkeeper_toolcall::{CallSearch, ResolvedCall, parse_strict, resolve, suggest};
+use innkeeper_toolcall::{CallSearch, ResolvedCall, is_blank, parse_strict, resolve, suggest};
 
 use super::rejected_call::RejectedTextCall;
 use super::response_parser::ParsedResponse;
@@ -39,12 +40,30 @@ pub(super) struct TextCalls<'r> {
     pub(super) has_early_end: bool,
     /// Whether the response is nothing but a quoted call.
     pub(super) is_wrapped: bool,
-    /// Whether there is other text for the user.
-    pub(super) has_prose: bool,
-    /// Whether that text has words.
-    pub(super) has_words: bool,
+    /// The other text for the user.
+    pub(super) prose: Prose,
     /// The calls as the model wrote them.
     pub(super) texts: Vec<&'r str>,
+}
+
+/// Text next to calls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Prose {
+    #[default]
+    None,
+    /// Signs only.
+    Signs,
+    Words,
+}
+
+impl Prose {
+    pub(super) fn of(text: &str) -> Self {
+        match text {
+            _ if is_blank(text) => Self::None,
+            _ if text.contains(char::is_alphabetic) => Self::Words,
+            _ => Self::Signs,
+        }
+    }
 }
 
 impl TextCalls<'_> {
@@ -138,11 +157,14 @@ impl TextCallJudge<'_> {
             _ if is_doubtful && !begins_line => self.unclear(),
             ToolCallMode::Native if found.is_empty() => TextCallVerdict::Text,
             ToolCallMode::Native
-                if begins_line && !found.has_prose && !is_doubtful && found.inline.is_empty() =>
+                if begins_line
+                    && found.prose == Prose::None
+                    && !is_doubtful
+                    && found.inline.is_empty() =>
             {
                 TextCallVerdict::Accepted
             }
-            ToolCallMode::Native if begins_line || !found.has_words => self.unclear(),
+            ToolCallMode::Native if begins_line || found.prose != Prose::Words => self.unclear(),
             ToolCallMode::Native => TextCallVerdict::Text,
             ToolCallMode::Prompt if begins_line || found.inline.is_empty() => {
                 TextCallVerdict::Accepted
@@ -162,7 +184,7 @@ impl TextCallJudge<'_> {
         // A model that repeats a call which it gets wrong is better made to call.
         let is_repeated = last_attempt.trim() == text.trim() && !self.config.can_constrain();
         is_only_problem
-            && (found.has_prose || is_json_list(text))
+            && (found.prose != Prose::None || is_json_list(text))
             && (is_repeated || !self.names_tool(found, text))
     }
 
@@ -196,12 +218,12 @@ impl TextCallJudge<'_> {
         calls.clone().find_map(|call| {
             let search = CallSearch::new(&self.config.tools.known, [call]);
             // A call that is cut off is a call only in the model's text, which adds its end.
-            let is_in_text = |text: &str| {
-                search.find_in(text).is_some() || found.texts.iter().any(|call| text.contains(call))
-            };
             let is_in = |content: &Content| {
-                is_in_text(&content.to_text())
-                    || content.joined_text().is_some_and(|text| is_in_text(&text))
+                let joined = content.joined_text().map(Cow::from);
+                [Some(content.to_text()), joined].into_iter().flatten().any(|text| {
+                    search.find_in(&text).is_some()
+                        || found.texts.iter().any(|call| text.contains(call))
+                })
             };
             let mut authors = self.messages.iter().rev().filter_map(|message| match message {
                 Message::User(content) => is_in(content).then_some(CallAuthor::User),

@@ -32,11 +32,11 @@ pub(super) fn is_wrapped_call(text: &str, config: &RunConfig) -> bool {
         let Some(inner) = content_of_only_block(&content) else { break };
         content = inner;
     }
-    let is_start = |letter: char| letter.is_alphabetic() || "<[{|".contains(letter);
-    let is_end = |letter: char| letter.is_alphabetic() || ">]})|".contains(letter);
     let bare = content.trim().trim_start_matches("<!--").trim_end_matches("-->");
-    let bare = bare.trim_start_matches(|letter| !is_start(letter));
-    let bare = bare.trim_end_matches(|letter| !is_end(letter));
+    let bare =
+        bare.trim_start_matches(|letter: char| !letter.is_alphabetic() && !"<[{|".contains(letter));
+    let bare =
+        bare.trim_end_matches(|letter: char| !letter.is_alphabetic() && !">]})|".contains(letter));
     let found = FoundCall::find(bare, config);
     found.is_call && (content != text || !found.has_words)
 }
@@ -53,15 +53,13 @@ impl FoundCall {
     fn find(text: &str, config: &RunConfig) -> Self {
         let options =
             ParserOptions { format: config.settings.tool_use.format, ..ParserOptions::default() };
-        let mut parser = ToolCallParser::new(config.tools.known.clone(), &options);
+        let parser = ToolCallParser::new(config.tools.known.clone(), &options);
         let mut found = Self::default();
-        let mut look = |event: ParseEvent<'_>| match event {
+        parser.parse_all(text, TextEnd::Interrupted, &mut |event| match event {
             ParseEvent::Call { .. } => found.is_call = true,
             ParseEvent::Text(text) => found.has_words |= text.contains(char::is_alphabetic),
             _ => {}
-        };
-        parser.push(text, &mut look);
-        parser.finish(TextEnd::Interrupted, &mut look);
+        });
         found
     }
 }

@@ -28,8 +28,8 @@ pub(super) fn tool_times(records: &[Arc<ToolCallRecord>]) -> BTreeMap<&str, Tool
     }
     let times = durations.into_iter().map(|(tool, mut durations)| {
         durations.sort_unstable();
-        let at = |percent| percentile(&durations, percent).as_secs_f64();
-        (tool, ToolTimes { calls: durations.len(), p50: at(50), p95: at(95) })
+        let [p50, p95] = [50, 95].map(|percent| percentile(&durations, percent).as_secs_f64());
+        (tool, ToolTimes { calls: durations.len(), p50, p95 })
     });
     times.collect()
 }

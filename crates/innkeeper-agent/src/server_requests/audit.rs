@@ -40,10 +40,14 @@ pub(super) struct AuditedRequest {
     parameters_hash: String,
     timing: Timing,
     start: Instant,
-    /// The content of the response, for its hash.
-    response: Option<String>,
-    total_tokens: Option<u64>,
+    response: Option<AuditedResponse>,
     is_finished: bool,
+}
+
+struct AuditedResponse {
+    /// The content, for its hash.
+    content: String,
+    total_tokens: Option<u64>,
 }
 
 impl AuditedRequest {
@@ -61,15 +65,13 @@ impl AuditedRequest {
             start: timing.now(),
             timing,
             response: None,
-            total_tokens: None,
             is_finished: false,
         }
     }
 
     /// Records the content of the response, which the event contains as a hash.
-    pub(super) fn record_response(&mut self, response: String, total_tokens: Option<u64>) {
-        self.response = Some(response);
-        self.total_tokens = total_tokens;
+    pub(super) fn record_response(&mut self, content: String, total_tokens: Option<u64>) {
+        self.response = Some(AuditedResponse { content, total_tokens });
     }
 
     /// Emits the event.
@@ -90,6 +92,7 @@ impl AuditedRequest {
             AuditKind::Sampling => ("sampling", "a server's request for a message of the model"),
             AuditKind::Elicitation => ("elicitation", "a server's request for input of the user"),
         };
+        let response = self.response.as_ref();
         macro_rules! emit_at {
             ($level:ident) => {
                 $level!(
@@ -101,8 +104,8 @@ impl AuditedRequest {
                     outcome,
                     why,
                     parameters_sha256 = self.parameters_hash,
-                    response_sha256 = self.response.as_deref().map(short_hash),
-                    total_tokens = self.total_tokens,
+                    response_sha256 = response.map(|response| short_hash(&response.content)),
+                    total_tokens = response.and_then(|response| response.total_tokens),
                     milliseconds,
                     "{message}"
                 )

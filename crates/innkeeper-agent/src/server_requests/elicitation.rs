@@ -42,10 +42,6 @@ pub(super) async fn ask_user(
             Some(prompter.answer_elicitation(question).await)
         }
     };
-    let denied = |action: &str, reason| RequestAnswer {
-        outcome: RequestOutcome::Denied(reason),
-        result: json!({ "action": action }),
-    };
     match response {
         None => Ok(denied("decline", "no user interface")),
         Some(ElicitationResponse::Decline) => Ok(denied("decline", "the user declined")),
@@ -56,6 +52,10 @@ pub(super) async fn ask_user(
             Ok(RequestAnswer { outcome: RequestOutcome::Answered, result })
         }
     }
+}
+
+fn denied(action: &str, reason: &'static str) -> RequestAnswer {
+    RequestAnswer { outcome: RequestOutcome::Denied(reason), result: json!({ "action": action }) }
 }
 
 impl ElicitationParams {

@@ -239,9 +239,11 @@ impl HandlerState {
             return Err(RequestFailure::refusal("input too long", message));
         }
         let limit = self.settings.max_sampling_input_bytes_per_run;
-        let add = |all: usize| all.checked_add(bytes).filter(|all| *all <= limit);
-        let counter = &self.sampling_input_bytes;
-        match counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add) {
+        let added =
+            self.sampling_input_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |all| {
+                all.checked_add(bytes).filter(|all| *all <= limit)
+            });
+        match added {
             Ok(_) => Ok(()),
             Err(used) => {
                 let message = format!(

@@ -75,14 +75,12 @@ fn has_base64_letters(text: &str) -> bool {
 /// bases, digits or hexadecimal numbers, and neither are lists of names or paths, whose lines differ
 /// in length.
 fn is_base64(text: &str) -> bool {
-    let has = |kind: fn(u8) -> bool| text.bytes().any(kind);
-    let is_one_alphabet =
-        !(has(|byte| matches!(byte, b'+' | b'/')) && has(|byte| matches!(byte, b'-' | b'_')));
+    let is_one_alphabet = !(text.contains(['+', '/']) && text.contains(['-', '_']));
     has_base64_letters(text)
         && is_one_alphabet
-        && has(|byte| byte.is_ascii_uppercase())
-        && has(|byte| byte.is_ascii_lowercase())
-        && has(|byte| byte.is_ascii_digit())
+        && text.bytes().any(|byte| byte.is_ascii_uppercase())
+        && text.bytes().any(|byte| byte.is_ascii_lowercase())
+        && text.bytes().any(|byte| byte.is_ascii_digit())
         && has_equal_lines(text)
 }
 

@@ -23,6 +23,10 @@ impl TextHashes {
     }
 }
 
+fn is_in_a_text(hasher: &ValueHasher, json: &str, texts: &[TextHashes]) -> bool {
+    hasher.hash_json(json).is_some_and(|value| texts.iter().any(|text| text.is_value(value)))
+}
+
 /// Whether a text block is the structured content as JSON, in any order of members, or the texts are
 /// the result that the structured content wraps.
 pub(super) fn is_in_texts(structured: &RawValue, blocks: &[ContentBlock]) -> bool {
@@ -45,11 +49,7 @@ pub(super) fn is_in_texts(structured: &RawValue, blocks: &[ContentBlock]) -> boo
     if texts.is_empty() {
         return false;
     }
-    let is_in_text = |json: &str| {
-        let hash = hasher.hash_json(json);
-        hash.is_some_and(|value| texts.iter().any(|text| text.is_value(value)))
-    };
-    if is_in_text(structured.get()) {
+    if is_in_a_text(&hasher, structured.get(), &texts) {
         return true;
     }
     let mut members = skim::members(structured.get());
@@ -57,7 +57,7 @@ pub(super) fn is_in_texts(structured: &RawValue, blocks: &[ContentBlock]) -> boo
     if skim::decode_key(name) != WRAPPED_RESULT {
         return false;
     }
-    if is_in_text(result) {
+    if is_in_a_text(&hasher, result, &texts) {
         return true;
     }
     let mut items = skim::elements(result);

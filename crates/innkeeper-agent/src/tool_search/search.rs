@@ -79,11 +79,9 @@ impl SearchToolNames {
 /// Returns whether a call with one name may be resolved to the other: case and separators do not
 /// matter for a call.
 fn are_alike(one: &str, other: &str) -> bool {
-    let letters = |name: &'_ str| -> String {
-        name.chars()
-            .filter(|letter| letter.is_alphanumeric())
-            .flat_map(char::to_lowercase)
-            .collect()
-    };
-    letters(one) == letters(other)
+    letters(one).eq(letters(other))
+}
+
+fn letters(name: &str) -> impl Iterator<Item = char> {
+    name.chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase)
 }

@@ -106,8 +106,8 @@ impl ResourceTools {
 
     /// Returns whether the tool that reads resources is offered.
     fn is_offered(&self) -> bool {
-        let has_links = || !self.links.lock().unwrap_or_else(PoisonError::into_inner).is_empty();
-        (self.offer_rule == OfferRule::Always || has_links())
+        (self.offer_rule == OfferRule::Always
+            || !self.links.lock().unwrap_or_else(PoisonError::into_inner).is_empty())
             && !self.host.catalog().tools().any(|tool| tool.public_name == READ_RESOURCE_TOOL)
     }
 
@@ -137,13 +137,11 @@ impl ResourceTools {
         arguments: &RawValue,
         options: ToolCallOptions,
     ) -> Result<ToolOutput, ToolError> {
-        let failed = |source| ToolError::Runner { tool: READ_RESOURCE_TOOL.to_owned(), source };
-        let ReadArguments { uri } =
-            serde_json::from_str(arguments.get()).map_err(|error| failed(error.into()))?;
+        let ReadArguments { uri } = serde_json::from_str(arguments.get()).map_err(read_failed)?;
         let server = self.server_of_resource(&uri)?;
         let options = call_options(options);
         let result = self.host.read_resource(&uri, server.as_deref(), options).await?;
-        contents_as_blocks(&result).map_err(|error| failed(error.into()))
+        contents_as_blocks(&result).map_err(read_failed)
     }
 }
 
@@ -246,4 +244,8 @@ fn contents_as_blocks(result: &RawValue) -> Result<ToolOutput, serde_json::Error
         .map(|resource| ResourceBlock { r#type: "resource", resource })
         .collect();
     Ok(ToolOutput::new(to_raw_value(&ResultObject { content })?, false))
+}
+
+fn read_failed(error: serde_json::Error) -> ToolError {
+    ToolError::Runner { tool: READ_RESOURCE_TOOL.to_owned(), source: error.into() }
 }

@@ -52,17 +52,15 @@ impl SingleServer {
         args: &[&str],
         environment: &Environment,
     ) -> Result<Self, ConnectError> {
-        let literal = |text: &str| text.replace("${", "$${");
         let args: Vec<String> = args.iter().map(|arg| literal(arg)).collect();
         let entry = json!({"type": "stdio", "command": literal(command), "args": args});
         let file = json!({"servers": {SERVER_NAME: entry}, "host": {"allowBareNames": true}});
         let here = environment.current_dir().unwrap_or(std::path::Path::new("."));
-        let command_name = || command.to_owned();
         let config = Config::from_value(&file, "the command", here, environment)
-            .map_err(|source| ConnectError::Command { command: command_name(), source })?;
+            .map_err(|source| ConnectError::Command { command: command.to_owned(), source })?;
         let host = Host::start(config)
             .await
-            .map_err(|source| ConnectError::Start { command: command_name(), source })?;
+            .map_err(|source| ConnectError::Start { command: command.to_owned(), source })?;
         Ok(Self(host))
     }
 
@@ -119,4 +117,9 @@ impl ToolRunner for SingleServer {
     fn finish_refresh(&self) -> RefreshFuture<'_> {
         ToolRunner::finish_refresh(&self.0)
     }
+}
+
+/// Escapes what a configuration would expand.
+fn literal(text: &str) -> String {
+    text.replace("${", "$${")
 }

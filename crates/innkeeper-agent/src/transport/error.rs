@@ -26,8 +26,7 @@ impl Endpoint {
     /// Converts a client's error and masks the key. The message has host and port only, because the
     /// URL may contain a key.
     pub(super) fn convert_http_error(&self, error: HttpError) -> LlmError {
-        let cannot_connect = || format!("cannot connect to {}", self.host_and_port());
-        let lost = || format!("the connection to {} was lost", self.host_and_port());
+        let host = self.host_and_port();
         let (kind, message, source) = match error {
             HttpError::ClientSetup { source } => {
                 (LlmErrorKind::Connection, "cannot create the HTTP client".to_owned(), source)
@@ -35,12 +34,18 @@ impl Endpoint {
             HttpError::InvalidRequest { source } => {
                 (LlmErrorKind::Connection, "invalid base URL".to_owned(), source)
             }
-            HttpError::Connect { source } => (LlmErrorKind::Connection, cannot_connect(), source),
-            HttpError::ConnectTimedOut { source } => {
-                (LlmErrorKind::TimedOut, cannot_connect(), source)
+            HttpError::Connect { source } => {
+                (LlmErrorKind::Connection, format!("cannot connect to {host}"), source)
             }
-            HttpError::TimedOut { source } => (LlmErrorKind::TimedOut, lost(), source),
-            HttpError::Disconnected { source } => (LlmErrorKind::Connection, lost(), source),
+            HttpError::ConnectTimedOut { source } => {
+                (LlmErrorKind::TimedOut, format!("cannot connect to {host}"), source)
+            }
+            HttpError::TimedOut { source } => {
+                (LlmErrorKind::TimedOut, format!("the connection to {host} was lost"), source)
+            }
+            HttpError::Disconnected { source } => {
+                (LlmErrorKind::Connection, format!("the connection to {host} was lost"), source)
+            }
             HttpError::TooLarge { .. } => {
                 return self.error(LlmErrorKind::InvalidResponse, error.to_string());
             }

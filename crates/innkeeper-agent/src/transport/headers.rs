@@ -1,6 +1,6 @@
 //! HTTP headers for authentication and retries.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use innkeeper_host::config::Secret;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
@@ -52,22 +52,31 @@ pub(super) struct RetryHints {
 /// Parses `x-should-retry`, `retry-after-ms` and `retry-after`. A date in `retry-after` is relative
 /// to the `date` of the response, so that clock differences do not matter.
 pub(super) fn parse_retry_hints(headers: &HeaderMap) -> RetryHints {
-    let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
-    let should_retry = match text("x-should-retry") {
+    let should_retry = match header_text(headers, "x-should-retry") {
         Some("true") => Some(true),
         Some("false") => Some(false),
         Some(_) | None => None,
     };
-    let number = |name: &str, scale: f64| {
-        let number: f64 = text(name)?.parse().ok()?;
-        Duration::try_from_secs_f64(number * scale).ok()
-    };
-    let date = |name: &str| httpdate::parse_http_date(text(name)?).ok();
-    let after = number("retry-after-ms", 0.001).or_else(|| number("retry-after", 1.0));
-    RetryHints {
-        should_retry,
-        retry_after: after.or_else(|| date("retry-after")?.duration_since(date("date")?).ok()),
-    }
+    let after = header_duration(headers, "retry-after-ms", 0.001)
+        .or_else(|| header_duration(headers, "retry-after", 1.0))
+        .or_else(|| {
+            let date = header_date(headers, "date")?;
+            header_date(headers, "retry-after")?.duration_since(date).ok()
+        });
+    RetryHints { should_retry, retry_after: after }
+}
+
+fn header_text<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+    headers.get(name)?.to_str().ok().map(str::trim)
+}
+
+fn header_duration(headers: &HeaderMap, name: &str, scale: f64) -> Option<Duration> {
+    let number: f64 = header_text(headers, name)?.parse().ok()?;
+    Duration::try_from_secs_f64(number * scale).ok()
+}
+
+fn header_date(headers: &HeaderMap, name: &str) -> Option<SystemTime> {
+    httpdate::parse_http_date(header_text(headers, name)?).ok()
 }
 
 impl RetryHints {

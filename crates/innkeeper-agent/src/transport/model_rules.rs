@@ -27,9 +27,9 @@ pub struct PromptCondition {
 
 impl PromptCondition {
     fn is_met(&self, prompt: &Content, text: &str) -> bool {
-        let words = || text.split(|character: char| !character.is_alphanumeric());
+        let mut words = text.split(|character: char| !character.is_alphanumeric());
         (self.any_word.is_empty()
-            || self.any_word.iter().any(|word| words().any(|other| other == word.to_lowercase())))
+            || words.any(|word| self.any_word.iter().any(|wanted| wanted.to_lowercase() == word)))
             && self.min_chars.is_none_or(|chars| text.chars().count() >= chars)
             && (!self.has_media || prompt.has_media())
     }

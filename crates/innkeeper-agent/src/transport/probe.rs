@@ -46,12 +46,12 @@ impl HttpProvider {
         let capabilities = &mut self.endpoint.capabilities;
         capabilities.server = InferenceServer::LlamaCpp;
         let window = props.pointer("/default_generation_settings/n_ctx").and_then(Value::as_u64);
-        capabilities.context_tokens = window.and_then(|window| u32::try_from(window).ok());
+        capabilities.tokens.context = window.and_then(|window| u32::try_from(window).ok());
         capabilities.constraints.json_schema = api == ProviderApi::OpenAiChat;
         capabilities.constraints.gbnf = api == ProviderApi::OpenAiChat;
-        let is_unsupported = |key: &str| caps.get(key).and_then(Value::as_bool) == Some(false);
-        if is_unsupported("supports_tools") || is_unsupported("supports_tool_calls") {
-            capabilities.native_tools = false;
+        let keys = ["supports_tools", "supports_tool_calls"];
+        if keys.iter().any(|key| caps.get(*key).and_then(Value::as_bool) == Some(false)) {
+            capabilities.tools.native = false;
         }
         Ok(())
     }

@@ -73,7 +73,7 @@ impl HttpProvider {
 
     fn encoded_tools(&self, request: &Request) -> Arc<EncodedTools> {
         let tools = &request.tools;
-        let strict = self.endpoint.capabilities.strict_tools && !request.plain_tools;
+        let strict = self.endpoint.capabilities.tools.strict && !request.plain_tools;
         let mut cached = self.cached_tools.lock().unwrap_or_else(PoisonError::into_inner);
         match &*cached {
             Some(cached_tools)
@@ -189,7 +189,7 @@ impl LlmProvider for HttpProvider {
     }
 
     fn supports_tools(&self) -> bool {
-        self.endpoint.capabilities.native_tools
+        self.endpoint.capabilities.tools.native
     }
 
     fn model(&self) -> &str {

@@ -10,8 +10,8 @@ use std::time::SystemTime;
 use innkeeper_agent::agent::AgentSettings;
 use innkeeper_agent::ghost::GhostResult;
 use innkeeper_agent::golden::{
-    Category, Golden, GoldenRecorder, KnownSecret, RecordError, RunDescription, known_secrets,
-    save_golden,
+    Category, DescribedPrompts, DescribedServers, Golden, GoldenRecorder, KnownSecret, RecordError,
+    RunDescription, known_secrets, save_golden,
 };
 use innkeeper_agent::transport::Endpoint;
 use innkeeper_host::{Config, Environment, find_credentials};
@@ -115,13 +115,14 @@ impl<'a> RunRecording<'a> {
             category: Category::from_test_name(&test_name),
             test_name,
             recorded_at: self.recorded_at,
-            server_config,
-            user_prompt: run.prompt.to_owned(),
-            further_prompts: run.further_prompts.to_vec(),
+            servers: DescribedServers { config: server_config, states: run.servers },
+            prompts: DescribedPrompts {
+                first: run.prompt.to_owned(),
+                further: run.further_prompts.to_vec(),
+            },
             namespace: run.namespace.to_owned(),
             streaming: true,
             settings: run.settings,
-            servers: run.servers,
         };
         let golden = match self.target {
             RecordTarget::Golden(_) => {

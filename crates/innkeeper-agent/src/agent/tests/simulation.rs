@@ -185,7 +185,7 @@ impl SimulationState {
         paused: bool,
     ) {
         let capabilities = Capabilities::for_model(api, model);
-        let strict = capabilities.strict_tools && !request.plain_tools;
+        let strict = capabilities.tools.strict && !request.plain_tools;
         let encoded = self.encode_tools(&request.tools, api, strict);
         let encode_request = EncodeRequest {
             request,
@@ -199,7 +199,7 @@ impl SimulationState {
             Err(error) => return self.problems.push(format!("{api:?}: {error:?}")),
         };
         let mut parsed: Value = serde_json::from_str(&sent).unwrap();
-        parsed["signs"] = json!(capabilities.quirks.placeholder_signatures);
+        parsed["signs"] = json!(capabilities.quirks.gemini.placeholder_signatures);
         if let Err(reason) = check_body(api, &parsed, paused) {
             self.problems.push(format!("{api:?} {model}: {reason}\nin {sent}"));
         }
@@ -499,7 +499,7 @@ impl SimulationState {
     fn respond(&mut self, request: &Request) -> Result<Response, LlmError> {
         let (api, model) = (self.api, self.model);
         let capabilities = Capabilities::for_model(api, model);
-        let strict = capabilities.strict_tools && !request.plain_tools;
+        let strict = capabilities.tools.strict && !request.plain_tools;
         let encoded = self.encode_tools(&request.tools, api, strict);
         let (content, end) = match self.model_actions.pop_front() {
             None => (vec![ResponsePart::Text("That is all.".to_owned())], ResponseEnd::Normal),

@@ -38,10 +38,29 @@ struct RequestBody<'r> {
     #[serde(skip_serializing_if = "Option::is_none")]
     system: Option<System<'r>>,
     messages: Vec<MessageParam<'r>>,
+    #[serde(flatten)]
+    tools: ToolParams<'r>,
+    #[serde(flatten)]
+    generation: GenerationParams<'r>,
+    /// The provider caches the request up to its last block, which the next request of the
+    /// conversation contains too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_control: Option<CacheControl>,
+    #[serde(skip_serializing_if = "is_false")]
+    stream: bool,
+}
+
+#[derive(Serialize)]
+struct ToolParams<'r> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tool<'r>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_choice: Option<ToolChoiceParam>,
+}
+
+/// How the model generates its response.
+#[derive(Serialize)]
+struct GenerationParams<'r> {
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f64>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -50,12 +69,6 @@ struct RequestBody<'r> {
     thinking: Option<Thinking>,
     #[serde(skip_serializing_if = "Option::is_none")]
     output_config: Option<OutputConfig>,
-    /// The provider caches the request up to its last block, which the next request of the
-    /// conversation contains too.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cache_control: Option<CacheControl>,
-    #[serde(skip_serializing_if = "is_false")]
-    stream: bool,
 }
 
 #[derive(Serialize)]
@@ -186,16 +199,7 @@ pub(super) fn encode(encode_request: EncodeRequest<'_>) -> Result<HttpRequest, A
         last.cache_control = Some(EPHEMERAL);
     }
     let stop_sequences = request.stop_sequences.iter().map(String::as_str);
-    let body = RequestBody {
-        model,
-        max_tokens: request
-            .max_tokens
-            .or(capabilities.default_max_tokens)
-            .unwrap_or(DEFAULT_MAX_TOKENS),
-        system,
-        messages: messages(encode_request),
-        tool_choice: tool_choice(encode_request).filter(|_| !tools.is_empty()),
-        tools,
+    let generation = GenerationParams {
         temperature: encode_request
             .temperature()
             .map(|temperature| temperature.min(MAX_TEMPERATURE)),
@@ -208,6 +212,20 @@ pub(super) fn encode(encode_request: EncodeRequest<'_>) -> Result<HttpRequest, A
             block_binding: BlockBinding { prefix_mismatch_behavior: "drop_block" },
         }),
         output_config: output_config(encode_request),
+    };
+    let body = RequestBody {
+        model,
+        max_tokens: request
+            .max_tokens
+            .or(capabilities.tokens.default_output)
+            .unwrap_or(DEFAULT_MAX_TOKENS),
+        system,
+        messages: messages(encode_request),
+        tools: ToolParams {
+            tool_choice: tool_choice(encode_request).filter(|_| !tools.is_empty()),
+            tools,
+        },
+        generation,
         cache_control: keep.then_some(EPHEMERAL),
         stream: streaming,
     };
@@ -231,7 +249,7 @@ fn system(text: &str, keep: bool) -> Option<System<'_>> {
 }
 
 fn tools(encode_request: EncodeRequest<'_>) -> Vec<Tool<'_>> {
-    if !encode_request.capabilities.native_tools {
+    if !encode_request.capabilities.tools.native {
         return Vec::new();
     }
     let available = encode_request.encoded_tools.as_slice().iter().map(|tool| Tool {
@@ -248,9 +266,11 @@ fn tool_choice(encode_request: EncodeRequest<'_>) -> Option<ToolChoiceParam> {
     match encode_request.request.tool_choice {
         ToolChoice::Auto => None,
         ToolChoice::None => Some(ToolChoiceParam { r#type: "none" }),
-        ToolChoice::Required => {
-            encode_request.capabilities.forced_choice.then_some(ToolChoiceParam { r#type: "any" })
-        }
+        ToolChoice::Required => encode_request
+            .capabilities
+            .tools
+            .forced_choice
+            .then_some(ToolChoiceParam { r#type: "any" }),
     }
 }
 
@@ -399,10 +419,9 @@ fn result_block<'r>(result: &'r ToolResult, verbatim: &HashSet<&str>) -> Content
 
 /// Escapes the characters of another provider's id that this API does not allow in ids.
 fn sanitize_id(id: &str) -> String {
-    let allowed = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
     let mut spelled = String::with_capacity(id.len());
     for character in id.chars() {
-        if allowed(character) {
+        if character.is_ascii_alphanumeric() || matches!(character, '_' | '-') {
             spelled.push(character);
         } else {
             // Writing to a `String` cannot fail.

@@ -51,16 +51,22 @@ struct OpenBlock {
     index: Option<u64>,
     /// The members of the block's start event.
     members: Vec<(String, Box<RawValue>)>,
-    /// The concatenated deltas: text, reasoning or the JSON of an input.
+    deltas: BlockDeltas,
+    /// The index of the tool call in the response, if the block is a tool call.
+    call_index: usize,
+    closed: bool,
+}
+
+/// The deltas of a block.
+#[derive(Default)]
+struct BlockDeltas {
+    /// The concatenated texts, reasonings or pieces of the JSON of an input.
     text: String,
     joiner: StringJoiner,
     signature: Option<String>,
     citations: Vec<Box<RawValue>>,
-    /// The index of the tool call in the response, if the block is a tool call.
-    call_index: usize,
     /// Whether a delta of unknown type came; the decoder cannot rebuild such a block.
-    has_unknown_delta: bool,
-    closed: bool,
+    has_unknown: bool,
 }
 
 impl StreamDecoder {
@@ -190,12 +196,8 @@ impl MessageAccumulator {
             kind,
             index,
             members: members.iter().map(|(name, raw)| (name.to_owned(), raw.to_owned())).collect(),
-            text: String::new(),
-            joiner: StringJoiner::default(),
-            signature: None,
-            citations: Vec::new(),
+            deltas: BlockDeltas::default(),
             call_index: self.call_count,
-            has_unknown_delta: false,
             closed: false,
         };
         match kind {
@@ -254,7 +256,7 @@ impl MessageAccumulator {
     /// Returns all visible text so far.
     fn partial_output(&self) -> String {
         let texts = self.blocks.iter().filter(|block| block.kind == BlockKind::Text);
-        texts.map(|block| block.text.as_str()).collect()
+        texts.map(|block| block.deltas.text.as_str()).collect()
     }
 
     fn into_response(self) -> Response {
@@ -274,28 +276,30 @@ impl OpenBlock {
     fn feed_delta(&mut self, kind: &str, delta: &ObjectView<'_>, chunks: &mut Vec<StreamChunk>) {
         match (kind, self.kind) {
             ("text_delta", BlockKind::Text) => {
-                let more = self.joiner.decode_next_field(delta, "text");
+                let more = self.deltas.joiner.decode_next_field(delta, "text");
                 self.append_text(more, chunks);
             }
             ("thinking_delta", BlockKind::Thinking) => {
-                let more = self.joiner.decode_next_field(delta, "thinking");
+                let more = self.deltas.joiner.decode_next_field(delta, "thinking");
                 self.append_text(more, chunks);
             }
             ("input_json_delta", BlockKind::ToolUse | BlockKind::Other) => {
-                let more = self.joiner.decode_next_field(delta, "partial_json");
+                let more = self.deltas.joiner.decode_next_field(delta, "partial_json");
                 self.append_text(more, chunks);
             }
-            ("signature_delta", BlockKind::Thinking) => self.signature = delta.text("signature"),
-            ("citations_delta", BlockKind::Text) => {
-                self.citations.extend(delta.get("citation").map(ToOwned::to_owned));
+            ("signature_delta", BlockKind::Thinking) => {
+                self.deltas.signature = delta.text("signature");
             }
-            _ => self.has_unknown_delta = true,
+            ("citations_delta", BlockKind::Text) => {
+                self.deltas.citations.extend(delta.get("citation").map(ToOwned::to_owned));
+            }
+            _ => self.deltas.has_unknown = true,
         }
     }
 
     fn append_text(&mut self, text: Option<String>, chunks: &mut Vec<StreamChunk>) {
         let Some(text) = text.filter(|text| !text.is_empty()) else { return };
-        self.text.push_str(&text);
+        self.deltas.text.push_str(&text);
         match self.kind {
             BlockKind::Text => chunks.push(StreamChunk::Text(text)),
             BlockKind::Thinking => chunks.push(StreamChunk::Reasoning(text)),
@@ -308,7 +312,7 @@ impl OpenBlock {
 
     fn close(&mut self, chunks: &mut Vec<StreamChunk>) {
         self.closed = true;
-        if self.kind == BlockKind::ToolUse && self.text.trim().is_empty() {
+        if self.kind == BlockKind::ToolUse && self.deltas.text.trim().is_empty() {
             let input = self.members.iter().rfind(|(name, _)| name == "input");
             let arguments = arguments_text(input.map(|(_, raw)| &**raw));
             self.append_text(Some(arguments), chunks);
@@ -318,8 +322,8 @@ impl OpenBlock {
     fn into_part(mut self, model: &str) -> ContentPart {
         let raw = self.build_block();
         let content = match self.kind {
-            BlockKind::Text => PartContent::Text(self.text),
-            BlockKind::Thinking => PartContent::Reasoning(self.text),
+            BlockKind::Text => PartContent::Text(self.deltas.text),
+            BlockKind::Thinking => PartContent::Reasoning(self.deltas.text),
             BlockKind::RedactedThinking => PartContent::Reasoning(String::new()),
             BlockKind::ToolUse => {
                 let raw = to_raw_value(&ObjectMembers(&self.members)).unwrap_or_default();
@@ -327,8 +331,11 @@ impl OpenBlock {
                     return ContentPart::new(PartContent::Other);
                 };
                 // Without the end of the block, a call is complete only if its arguments are.
-                let is_cut = !self.closed && !is_json(&self.text);
-                PartContent::ToolCall(ToolCall { is_cut, ..block::tool_call(&block, self.text) })
+                let is_cut = !self.closed && !is_json(&self.deltas.text);
+                PartContent::ToolCall(ToolCall {
+                    is_cut,
+                    ..block::tool_call(&block, self.deltas.text)
+                })
             }
             BlockKind::Other => PartContent::Other,
         };
@@ -340,23 +347,23 @@ impl OpenBlock {
     fn build_block(&mut self) -> Option<Box<RawValue>> {
         match self.kind {
             BlockKind::Text => {
-                self.set("text", to_raw_value(&self.text).ok()?);
-                if !self.citations.is_empty() {
-                    self.set("citations", to_raw_value(&self.citations).ok()?);
+                self.set("text", to_raw_value(&self.deltas.text).ok()?);
+                if !self.deltas.citations.is_empty() {
+                    self.set("citations", to_raw_value(&self.deltas.citations).ok()?);
                 }
             }
             BlockKind::Thinking => {
-                self.set("thinking", to_raw_value(&self.text).ok()?);
-                if let Some(signature) = self.signature.take() {
+                self.set("thinking", to_raw_value(&self.deltas.text).ok()?);
+                if let Some(signature) = self.deltas.signature.take() {
                     self.set("signature", to_raw_value(&signature).ok()?);
                 }
             }
             BlockKind::ToolUse | BlockKind::Other => {
-                if !self.text.is_empty() {
-                    let input = RawValue::from_string(self.text.trim().to_owned()).ok()?;
+                if !self.deltas.text.is_empty() {
+                    let input = RawValue::from_string(self.deltas.text.trim().to_owned()).ok()?;
                     self.set("input", input);
                 }
-                if self.has_unknown_delta && self.kind == BlockKind::Other {
+                if self.deltas.has_unknown && self.kind == BlockKind::Other {
                     return None;
                 }
             }

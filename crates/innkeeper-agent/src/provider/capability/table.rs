@@ -3,7 +3,10 @@
 use innkeeper_toolcall::Dialect;
 
 use crate::provider::ollama::DEFAULT_CONTEXT_TOKENS;
-use crate::provider::{Capabilities, ConstraintSupport, ProviderApi, RequestQuirks};
+use crate::provider::{
+    Capabilities, ConstraintSupport, GeminiQuirks, ProviderApi, RequestQuirks, TokenLimits,
+    ToolSupport,
+};
 
 /// Capabilities of an API's models by name prefix; the first matching row applies.
 type ModelTable = &'static [(&'static [&'static str], fn() -> Capabilities)];
@@ -29,7 +32,10 @@ const JSON_SCHEMA: ConstraintSupport =
 const OPENAI_CHAT: ModelTable = &[
     // These models never call tools over this API.
     (&["gpt-6-astra", "gpt-6.2-astra", "gpt-6.1-sol", "gpt-6.1-terra", "gpt-6.2-sol"], || {
-        Capabilities { native_tools: false, strict_tools: false, ..reasoning_chat() }
+        Capabilities {
+            tools: ToolSupport { native: false, strict: false, ..reasoning_chat().tools },
+            ..reasoning_chat()
+        }
     }),
     (&["gpt-5.6", "gpt-6"], || Capabilities {
         quirks: RequestQuirks {
@@ -68,25 +74,35 @@ const MISTRAL: &[&str] = &[
     "labs-mistral",
 ];
 
+fn openai_tools() -> ToolSupport {
+    ToolSupport {
+        native: true,
+        forced_choice: true,
+        strict: true,
+        max: Dialect::OpenAi.limits().max_tools,
+        may_be_dropped: false,
+    }
+}
+
 fn other_chat() -> Capabilities {
     Capabilities {
-        native_tools: true,
+        tools: ToolSupport {
+            native: true,
+            forced_choice: true,
+            may_be_dropped: true,
+            ..ToolSupport::default()
+        },
         temperature: true,
         stop_sequences: true,
-        forced_choice: true,
         constraints: JSON_SCHEMA,
-        may_drop_tools: true,
         ..Capabilities::default()
     }
 }
 
 fn reasoning_chat() -> Capabilities {
     Capabilities {
-        native_tools: true,
-        forced_choice: true,
-        strict_tools: true,
+        tools: openai_tools(),
         constraints: JSON_SCHEMA,
-        max_tools: Dialect::OpenAi.limits().max_tools,
         quirks: RequestQuirks { max_completion_tokens: true, ..RequestQuirks::default() },
         ..Capabilities::default()
     }
@@ -95,29 +111,26 @@ fn reasoning_chat() -> Capabilities {
 /// This API has no stop sequences.
 const OPENAI_RESPONSES: ModelTable = &[
     (&["gpt-4o", "gpt-4.1", "chatgpt-4o"], || Capabilities {
-        native_tools: true,
+        tools: openai_tools(),
         temperature: true,
-        forced_choice: true,
-        strict_tools: true,
         constraints: JSON_SCHEMA,
-        max_tools: Dialect::OpenAi.limits().max_tools,
         ..Capabilities::default()
     }),
     (&["gpt-", "o1", "o3", "o4"], || Capabilities {
-        native_tools: true,
-        forced_choice: true,
-        strict_tools: true,
+        tools: openai_tools(),
         constraints: JSON_SCHEMA,
-        max_tools: Dialect::OpenAi.limits().max_tools,
         quirks: RequestQuirks { encrypted_reasoning: true, ..RequestQuirks::default() },
         ..Capabilities::default()
     }),
     // Other servers with this API.
     (&[""], || Capabilities {
-        native_tools: true,
-        may_drop_tools: true,
+        tools: ToolSupport {
+            native: true,
+            may_be_dropped: true,
+            forced_choice: true,
+            ..ToolSupport::default()
+        },
         temperature: true,
-        forced_choice: true,
         constraints: JSON_SCHEMA,
         ..Capabilities::default()
     }),
@@ -125,7 +138,10 @@ const OPENAI_RESPONSES: ModelTable = &[
 
 /// The API version of 2026-10-21 rejects `temperature` for every model.
 const ANTHROPIC: ModelTable = &[
-    (&["claude-fable-5-1"], || Capabilities { forced_choice: false, ..bound_claude() }),
+    (&["claude-fable-5-1"], || Capabilities {
+        tools: ToolSupport { forced_choice: false, ..bound_claude().tools },
+        ..bound_claude()
+    }),
     (
         &[
             "claude-fable-5-2",
@@ -140,9 +156,8 @@ const ANTHROPIC: ModelTable = &[
     (&["claude-"], claude),
     // Other servers with this API support the version of 2023 and no strict tools.
     (&[""], || Capabilities {
+        tools: ToolSupport { strict: false, may_be_dropped: true, ..claude().tools },
         temperature: true,
-        strict_tools: false,
-        may_drop_tools: true,
         quirks: RequestQuirks { api_version_2023: true, ..RequestQuirks::default() },
         ..claude()
     }),
@@ -150,11 +165,14 @@ const ANTHROPIC: ModelTable = &[
 
 fn claude() -> Capabilities {
     Capabilities {
-        native_tools: true,
+        tokens: TokenLimits { default_output: Some(4096), ..TokenLimits::default() },
+        tools: ToolSupport {
+            native: true,
+            forced_choice: true,
+            strict: true,
+            ..ToolSupport::default()
+        },
         stop_sequences: true,
-        forced_choice: true,
-        strict_tools: true,
-        default_max_tokens: Some(4096),
         quirks: RequestQuirks { cache_control: true, ..RequestQuirks::default() },
         ..Capabilities::default()
     }
@@ -179,18 +197,24 @@ const GEMINI: ModelTable = &[
 fn newest_gemini() -> Capabilities {
     Capabilities {
         temperature: false,
-        quirks: RequestQuirks { placeholder_signatures: true, ..RequestQuirks::default() },
+        quirks: RequestQuirks {
+            gemini: GeminiQuirks { placeholder_signatures: true, validated_mode: false },
+            ..RequestQuirks::default()
+        },
         ..gemini()
     }
 }
 
 fn gemini() -> Capabilities {
     Capabilities {
-        native_tools: true,
-        max_tools: Dialect::Gemini.limits().max_tools,
+        tools: ToolSupport {
+            native: true,
+            max: Dialect::Gemini.limits().max_tools,
+            forced_choice: true,
+            ..ToolSupport::default()
+        },
         temperature: true,
         stop_sequences: true,
-        forced_choice: true,
         constraints: JSON_SCHEMA,
         ..Capabilities::default()
     }
@@ -198,8 +222,8 @@ fn gemini() -> Capabilities {
 
 /// Only the server knows whether a model supports tools, and rejects tools if the model does not.
 const OLLAMA: ModelTable = &[(&[""], || Capabilities {
-    native_tools: true,
-    context_tokens: Some(DEFAULT_CONTEXT_TOKENS),
+    tokens: TokenLimits { context: Some(DEFAULT_CONTEXT_TOKENS), ..TokenLimits::default() },
+    tools: ToolSupport { native: true, ..ToolSupport::default() },
     temperature: true,
     stop_sequences: true,
     constraints: JSON_SCHEMA,
@@ -225,7 +249,7 @@ mod tests {
             let capabilities = look_up(ProviderApi::GeminiGenerate, model);
             assert_eq!(capabilities.temperature, temperature, "{model}");
             let signs = !model.starts_with("gemini-2");
-            assert_eq!(capabilities.quirks.placeholder_signatures, signs, "{model}");
+            assert_eq!(capabilities.quirks.gemini.placeholder_signatures, signs, "{model}");
         }
     }
 
@@ -242,7 +266,7 @@ mod tests {
             (ProviderApi::Anthropic, "claude-sonnet-5", None),
             (ProviderApi::Ollama, "qwen3", None),
         ] {
-            assert_eq!(look_up(api, model).max_tools, max_tools, "{api:?} {model}");
+            assert_eq!(look_up(api, model).tools.max, max_tools, "{api:?} {model}");
         }
     }
 

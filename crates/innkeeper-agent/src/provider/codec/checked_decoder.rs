@@ -49,17 +49,21 @@ fn canonical_arguments(text: &str) -> String {
     parse_strict(text).map_or_else(|_| text.trim().to_owned(), |json| json.to_canonical_string())
 }
 
+fn call_key(call: &ToolCall) -> (String, String) {
+    (call.id.clone(), call.name.clone())
+}
+
 fn remove_repeated_calls(parts: &mut Vec<ContentPart>) {
-    let calls = || parts.iter().filter_map(|part| call_with_id(part));
-    if calls().map(|call| &call.id).collect::<HashSet<_>>().len() == calls().count() {
+    let calls = parts.iter().filter_map(|part| call_with_id(part));
+    let ids = calls.clone().map(|call| &call.id);
+    if ids.collect::<HashSet<_>>().len() == calls.clone().count() {
         return;
     }
-    let key = |call: &ToolCall| (call.id.clone(), call.name.clone());
-    let complete: HashSet<_> = calls().filter(|call| !call.is_cut).map(key).collect();
+    let complete: HashSet<_> = calls.filter(|call| !call.is_cut).map(call_key).collect();
     let mut seen = HashSet::new();
     parts.retain(|part| match call_with_id(part) {
-        Some(call) if call.is_cut => !complete.contains(&key(call)),
-        Some(call) => seen.insert((key(call), canonical_arguments(&call.arguments))),
+        Some(call) if call.is_cut => !complete.contains(&call_key(call)),
+        Some(call) => seen.insert((call_key(call), canonical_arguments(&call.arguments))),
         None => true,
     });
 }

@@ -16,7 +16,7 @@ pub(crate) fn encode_request(
     capabilities: &Capabilities,
     streaming: bool,
 ) -> HttpRequest {
-    let strict = capabilities.strict_tools && !request.plain_tools;
+    let strict = capabilities.tools.strict && !request.plain_tools;
     let encoded_tools = EncodedTools::new(request.tools.clone(), api, strict);
     let encode_request =
         EncodeRequest { request, encoded_tools: &encoded_tools, model, capabilities, streaming };

@@ -137,7 +137,7 @@ pub(super) fn request_body(encode_request: EncodeRequest<'_>) -> RequestBody<'_>
         role: None,
         parts: vec![RequestPart::Text { text: system.into() }],
     });
-    let with_tools = capabilities.native_tools && !encoded_tools.is_empty();
+    let with_tools = capabilities.tools.native && !encoded_tools.is_empty();
     let declarations = encoded_tools.as_slice().iter().map(|tool| FunctionDeclaration {
         name: &tool.alias,
         description: &tool.description,
@@ -161,7 +161,7 @@ fn generation_config(encode_request: EncodeRequest<'_>) -> GenerationConfig<'_> 
     let schema = encode_request.response_schema();
     GenerationConfig {
         temperature: encode_request.temperature(),
-        max_output_tokens: request.max_tokens.or(capabilities.default_max_tokens),
+        max_output_tokens: request.max_tokens.or(capabilities.tokens.default_output),
         stop_sequences: if capabilities.stop_sequences { &request.stop_sequences } else { &[] },
         response_mime_type: schema.map(|_| "application/json"),
         response_json_schema: schema,
@@ -231,7 +231,7 @@ fn assistant_parts<'r>(
                     function_call: FunctionCall { name, args: arguments_object(&call.arguments) },
                     // Only the first call of a message has a signature.
                     thought_signature: (first
-                        && encode_request.capabilities.quirks.placeholder_signatures)
+                        && encode_request.capabilities.quirks.gemini.placeholder_signatures)
                         .then_some(PLACEHOLDER_SIGNATURE),
                 },
             });

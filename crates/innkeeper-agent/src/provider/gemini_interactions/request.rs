@@ -110,7 +110,7 @@ struct ResponseFormat<'r> {
 
 pub(super) fn request_body(encode_request: EncodeRequest<'_>) -> RequestBody<'_> {
     let EncodeRequest { request, encoded_tools, capabilities, .. } = encode_request;
-    let available = if capabilities.native_tools { encoded_tools.as_slice() } else { &[] };
+    let available = if capabilities.tools.native { encoded_tools.as_slice() } else { &[] };
     let tools = available.iter().map(|tool| FunctionTool {
         kind: "function",
         name: &tool.alias,
@@ -125,7 +125,7 @@ pub(super) fn request_body(encode_request: EncodeRequest<'_>) -> RequestBody<'_>
         tools: tools.collect(),
         generation_config: GenerationConfig {
             temperature: encode_request.temperature(),
-            max_output_tokens: request.max_tokens.or(capabilities.default_max_tokens),
+            max_output_tokens: request.max_tokens.or(capabilities.tokens.default_output),
             stop_sequences: if capabilities.stop_sequences { &request.stop_sequences } else { &[] },
             tool_choice: (!available.is_empty()).then(|| calling_mode(encode_request)),
         },
@@ -189,7 +189,9 @@ fn push_assistant_steps<'r>(
             }
             (PartContent::ToolCall(call), None) => {
                 // The thought before the first call holds the signature of all calls.
-                if calls.is_empty() && encode_request.capabilities.quirks.placeholder_signatures {
+                if calls.is_empty()
+                    && encode_request.capabilities.quirks.gemini.placeholder_signatures
+                {
                     steps.push(InputStep::Encoded(EncodedStep::Thought {
                         signature: PLACEHOLDER_SIGNATURE,
                     }));

@@ -20,8 +20,6 @@ pub(super) struct ResponseAccumulator {
     /// The position of the last step that started with each index.
     step_positions: HashMap<u64, usize>,
     call_count: usize,
-    /// The position of the last function call.
-    last_call: Option<usize>,
     status: Option<String>,
     /// Whether the stream reported the end of the interaction.
     completed: bool,
@@ -37,7 +35,6 @@ impl ResponseAccumulator {
             steps: Vec::new(),
             step_positions: HashMap::new(),
             call_count: 0,
-            last_call: None,
             status: None,
             completed: false,
             usage: None,
@@ -61,8 +58,7 @@ impl ResponseAccumulator {
     pub(super) fn finish(self) -> Result<Response, ApiError> {
         // Without a completion event, a terminal status ends the interaction once all calls have
         // stopped.
-        let mut calls =
-            self.steps.iter().filter(|step| matches!(step.kind, StepKind::FunctionCall { .. }));
+        let mut calls = self.steps.iter().filter(|step| step.is_call());
         let is_complete =
             self.completed || self.has_terminal_status() && calls.all(|step| step.stopped);
         if !is_complete {
@@ -162,7 +158,6 @@ impl ResponseAccumulator {
                 chunks.push(StreamChunk::Reasoning(step.content_text().to_owned()));
             }
             StepKind::FunctionCall { index, name } => {
-                self.last_call = Some(self.steps.len());
                 chunks.push(StreamChunk::ToolCallStart { index: *index, name: name.clone() });
             }
             StepKind::ModelOutput | StepKind::Thought | StepKind::Other => {}

@@ -50,6 +50,10 @@ enum ContentItem {
 }
 
 impl ResponseStep {
+    pub(super) fn is_call(&self) -> bool {
+        matches!(self.kind, StepKind::FunctionCall { .. })
+    }
+
     /// Creates a step from its start object, which is complete in an unstreamed response.
     ///
     /// # Errors

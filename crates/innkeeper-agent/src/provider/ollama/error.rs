@@ -50,16 +50,20 @@ fn raw_tool_call(message: &str) -> Option<String> {
 
 fn kind_from_message(message: &str) -> Option<LlmErrorKind> {
     let message = message.to_ascii_lowercase();
-    let contains = |phrase: &str| message.contains(phrase);
-    if contains(TOOL_CALL_PARSE_ERROR) || (contains("xml syntax error") && contains("element")) {
+    if message.contains(TOOL_CALL_PARSE_ERROR)
+        || (message.contains("xml syntax error") && message.contains("element"))
+    {
         Some(LlmErrorKind::MalformedToolCall)
-    } else if contains("does not support tools") {
+    } else if message.contains("does not support tools") {
         Some(LlmErrorKind::ToolsUnsupported)
-    } else if contains("model") && contains("not found") {
+    } else if message.contains("model") && message.contains("not found") {
         Some(LlmErrorKind::NotFound)
-    } else if contains("context length") || contains("context window") || contains("context size") {
+    } else if message.contains("context length")
+        || message.contains("context window")
+        || message.contains("context size")
+    {
         Some(LlmErrorKind::ContextLength)
-    } else if contains("more system memory") {
+    } else if message.contains("more system memory") {
         // Waiting does not reduce the memory that the model needs.
         Some(LlmErrorKind::InvalidRequest)
     } else {

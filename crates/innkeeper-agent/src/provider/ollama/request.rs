@@ -117,10 +117,10 @@ pub(super) fn encode(encode_request: EncodeRequest<'_>) -> Result<HttpRequest, A
         options: ModelOptions {
             num_ctx: request
                 .context_tokens
-                .or(capabilities.context_tokens)
+                .or(capabilities.tokens.context)
                 .unwrap_or(DEFAULT_CONTEXT_TOKENS),
             temperature: encode_request.temperature(),
-            num_predict: request.max_tokens.or(capabilities.default_max_tokens),
+            num_predict: request.max_tokens.or(capabilities.tokens.default_output),
             stop: stop
                 .filter(|sequence| capabilities.stop_sequences && !sequence.is_empty())
                 .collect(),
@@ -135,7 +135,7 @@ pub(super) fn encode(encode_request: EncodeRequest<'_>) -> Result<HttpRequest, A
 fn tools(encode_request: EncodeRequest<'_>) -> Vec<Tool<'_>> {
     let offers = match encode_request.request.tool_choice {
         ToolChoice::None => false,
-        ToolChoice::Auto | ToolChoice::Required => encode_request.capabilities.native_tools,
+        ToolChoice::Auto | ToolChoice::Required => encode_request.capabilities.tools.native,
     };
     let available =
         encode_request.encoded_tools.as_slice().iter().filter(|_| offers).map(|tool| Tool {

@@ -112,10 +112,10 @@ impl ErrorDetails {
             return LlmErrorKind::InvalidRequest;
         }
         let message = self.message.to_ascii_lowercase().replace('`', "");
-        let contains_any = |phrases: &[&str]| phrases.iter().any(|phrase| message.contains(phrase));
-        if let Some((_, llm_kind)) =
-            KINDS_BY_PHRASE.iter().find(|(phrases, _)| contains_any(phrases))
-        {
+        let by_phrase = KINDS_BY_PHRASE
+            .iter()
+            .find(|(phrases, _)| phrases.iter().any(|phrase| message.contains(phrase)));
+        if let Some((_, llm_kind)) = by_phrase {
             return *llm_kind;
         }
         if self.error_type == "not_supported_error" {

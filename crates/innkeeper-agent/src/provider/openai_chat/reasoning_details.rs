@@ -33,13 +33,13 @@ impl ReasoningDetails {
     /// same index and type. A detail without an index is complete.
     pub(super) fn feed(&mut self, detail: &RawValue) -> Result<(), ApiError> {
         let Some(fields) = ObjectView::from_raw(detail) else { return Ok(()) };
-        let same = |open: &&mut OpenDetail| {
-            fields.get("index").is_some()
-                && ["index", "type"].iter().all(|name| {
+        let continues_open = fields.get("index").is_some()
+            && self.open.as_ref().is_some_and(|open| {
+                ["index", "type"].iter().all(|name| {
                     open.members.get(name).map(RawValue::get) == fields.get(name).map(RawValue::get)
                 })
-        };
-        if self.open.as_mut().filter(same).is_none() {
+            });
+        if !continues_open {
             self.close();
             if self.closed.len() == MAX_CONTENT_PARTS {
                 return Err(ApiError::too_many("reasoning details"));

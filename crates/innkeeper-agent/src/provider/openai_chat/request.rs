@@ -8,19 +8,29 @@ use serde_json::{Value, json};
 
 use crate::conversation;
 use crate::provider::codec::{ApiError, EncodeRequest, HttpRequest};
-use crate::provider::openai::is_strict;
+use crate::provider::openai::{ToolParams, is_strict};
 use crate::provider::tool_encoding::EncodedTool;
-use crate::provider::{InferenceServer, OutputConstraint, ToolChoice};
+use crate::provider::{InferenceServer, OutputConstraint};
 use message::ChatMessage;
 
 #[derive(Serialize)]
 struct RequestBody<'r> {
     model: &'r str,
     messages: Vec<ChatMessage<'r>>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<Tool<'r>>,
+    #[serde(flatten)]
+    tools: ToolParams<Tool<'r>>,
+    #[serde(flatten)]
+    generation: GenerationParams<'r>,
+    #[serde(flatten)]
+    constraint: ConstraintParams<'r>,
+    stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    tool_choice: Option<&'static str>,
+    stream_options: Option<StreamOptions>,
+}
+
+/// How the model generates its response.
+#[derive(Serialize)]
+struct GenerationParams<'r> {
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning_effort: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -31,11 +41,6 @@ struct RequestBody<'r> {
     max_completion_tokens: Option<u32>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     stop: &'r [String],
-    #[serde(flatten)]
-    constraint: ConstraintParams<'r>,
-    stream: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    stream_options: Option<StreamOptions>,
 }
 
 #[derive(Serialize)]
@@ -75,28 +80,22 @@ struct ConstraintParams<'r> {
 pub(in crate::provider) fn encode(
     encode_request: EncodeRequest<'_>,
 ) -> Result<HttpRequest, ApiError> {
-    let EncodeRequest { request, encoded_tools, model, capabilities, streaming } = encode_request;
-    let with_tools = capabilities.native_tools && !encoded_tools.is_empty();
-    let max_tokens = request.max_tokens.or(capabilities.default_max_tokens);
+    let EncodeRequest { request, model, capabilities, streaming, .. } = encode_request;
+    let quirks = capabilities.quirks;
+    let max_tokens = request.max_tokens.or(capabilities.tokens.default_output);
+    let tools = ToolParams::new(encode_request, tool);
+    let generation = GenerationParams {
+        reasoning_effort: (!tools.is_empty() && quirks.reasoning_effort_none).then_some("none"),
+        temperature: encode_request.temperature(),
+        max_tokens: max_tokens.filter(|_| !quirks.max_completion_tokens),
+        max_completion_tokens: max_tokens.filter(|_| quirks.max_completion_tokens),
+        stop: if capabilities.stop_sequences { &request.stop_sequences } else { &[] },
+    };
     let body = RequestBody {
         model,
         messages: messages(encode_request),
-        tools: if with_tools {
-            encoded_tools.as_slice().iter().map(tool).collect()
-        } else {
-            Vec::new()
-        },
-        tool_choice: match &request.tool_choice {
-            ToolChoice::None if with_tools => Some("none"),
-            ToolChoice::Required if with_tools && capabilities.forced_choice => Some("required"),
-            ToolChoice::Auto | ToolChoice::None | ToolChoice::Required => None,
-        },
-        reasoning_effort: (with_tools && capabilities.quirks.reasoning_effort_none)
-            .then_some("none"),
-        temperature: encode_request.temperature(),
-        max_tokens: max_tokens.filter(|_| !capabilities.quirks.max_completion_tokens),
-        max_completion_tokens: max_tokens.filter(|_| capabilities.quirks.max_completion_tokens),
-        stop: if capabilities.stop_sequences { &request.stop_sequences } else { &[] },
+        tools,
+        generation,
         constraint: constraint_params(encode_request),
         stream: streaming,
         stream_options: streaming.then_some(StreamOptions { include_usage: true }),

@@ -112,13 +112,13 @@ impl ToolCallAccumulator {
 
     /// Finds the call that a delta continues or supersedes.
     fn find_call(&self, delta: &ToolCallDelta<'_>) -> Option<usize> {
-        let by_id = || self.by_id.get(delta.id.as_ref()?).copied();
+        let by_id = delta.id.as_ref().and_then(|id| self.by_id.get(id)).copied();
         match delta.index {
             Some(index) => match self.by_index.get(&index) {
                 Some(at) => Some(*at),
-                None => by_id().filter(|_| delta.name.is_none()),
+                None => by_id.filter(|_| delta.name.is_none()),
             },
-            None if delta.id.is_some() => by_id(),
+            None if delta.id.is_some() => by_id,
             None => self.calls.len().checked_sub(1),
         }
     }
@@ -208,9 +208,9 @@ impl<'a> ToolCallDelta<'a> {
 
     /// Whether the arguments of this delta start a JSON object.
     fn begins_object(&self) -> bool {
-        let begins = |text: &str| text.trim_start().starts_with('{');
         self.arguments.is_some_and(|raw| {
-            decode_string(raw).map_or_else(|| begins(raw.get()), |decoded| begins(&decoded))
+            let decoded = decode_string(raw);
+            decoded.as_deref().unwrap_or(raw.get()).trim_start().starts_with('{')
         })
     }
 }

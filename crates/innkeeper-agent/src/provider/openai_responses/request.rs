@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use crate::content::{Content, Media, MediaKind, Segment};
 use crate::conversation::{AssistantMessage, ContentPart, Message, PartContent};
 use crate::provider::codec::{ApiError, EncodeRequest, HttpRequest, arguments_object};
-use crate::provider::openai::{DOCUMENT_NAME, is_strict};
+use crate::provider::openai::{DOCUMENT_NAME, ToolParams, is_strict};
 use crate::provider::tool_encoding::EncodedTool;
 
 use super::output_item::is_encrypted_reasoning;
-use crate::provider::{ProviderApi, ToolChoice};
+use crate::provider::ProviderApi;
 
 #[derive(Serialize)]
 struct RequestBody<'r> {
@@ -19,20 +19,25 @@ struct RequestBody<'r> {
     #[serde(skip_serializing_if = "str::is_empty")]
     instructions: &'r str,
     input: Vec<InputItem<'r>>,
+    #[serde(flatten)]
+    tools: ToolParams<Tool<'r>>,
+    #[serde(flatten)]
+    generation: GenerationParams,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<Tool<'r>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tool_choice: Option<&'static str>,
+    include: Vec<&'static str>,
+    store: bool,
+    stream: bool,
+}
+
+/// How the model generates its response.
+#[derive(Serialize)]
+struct GenerationParams {
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_output_tokens: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<Value>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    include: Vec<&'static str>,
-    store: bool,
-    stream: bool,
 }
 
 #[derive(Serialize)]
@@ -56,25 +61,17 @@ enum InputItem<'r> {
 pub(in crate::provider) fn encode(
     encode_request: EncodeRequest<'_>,
 ) -> Result<HttpRequest, ApiError> {
-    let EncodeRequest { request, encoded_tools, model, capabilities, streaming } = encode_request;
-    let with_tools = capabilities.native_tools && !encoded_tools.is_empty();
+    let EncodeRequest { request, model, capabilities, streaming, .. } = encode_request;
     let body = RequestBody {
         model,
         instructions: &request.system,
         input: input(encode_request),
-        tools: if with_tools {
-            encoded_tools.as_slice().iter().map(tool).collect()
-        } else {
-            Vec::new()
+        tools: ToolParams::new(encode_request, tool),
+        generation: GenerationParams {
+            temperature: encode_request.temperature(),
+            max_output_tokens: request.max_tokens.or(capabilities.tokens.default_output),
+            text: text_format(encode_request),
         },
-        tool_choice: match &request.tool_choice {
-            ToolChoice::None if with_tools => Some("none"),
-            ToolChoice::Required if with_tools && capabilities.forced_choice => Some("required"),
-            ToolChoice::Auto | ToolChoice::None | ToolChoice::Required => None,
-        },
-        temperature: encode_request.temperature(),
-        max_output_tokens: request.max_tokens.or(capabilities.default_max_tokens),
-        text: text_format(encode_request),
         include: if capabilities.quirks.encrypted_reasoning {
             vec!["reasoning.encrypted_content"]
         } else {

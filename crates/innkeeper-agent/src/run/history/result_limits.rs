@@ -101,12 +101,12 @@ impl ResultLimits {
         let messages = request.conversation.messages();
         let Some(end) = newest_iteration_start(messages) else { return false };
         let first = first_number(request.conversation);
-        let is_long =
-            |result: &ToolResult| estimate_content_tokens(&result.content, request.support) > limit;
         let mut has_changed = false;
         for (number, message) in (first..).zip(&messages[..end]) {
             if let Message::ToolResults(results) = message
-                && results.iter().any(is_long)
+                && results
+                    .iter()
+                    .any(|result| estimate_content_tokens(&result.content, request.support) > limit)
             {
                 has_changed |= self.lower(number, limit);
             }

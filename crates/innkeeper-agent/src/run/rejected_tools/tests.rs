@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::*;
 use crate::conversation::Conversation;
-use crate::provider::{Capabilities, LlmErrorKind, Request};
+use crate::provider::{Capabilities, LlmErrorKind, Request, ToolSupport};
 use crate::run::tests::config;
 use crate::run::{Effect, RunOutcome};
 
@@ -20,8 +20,15 @@ fn started(count: usize, max_tools: Option<usize>) -> (Run, Request) {
 fn started_with(count: usize, max_tools: Option<usize>, strict_tools: bool) -> (Run, Request) {
     let tools: Tools =
         names(count).into_iter().map(|name| Tool::new(name, "", json!({}))).collect();
-    let capabilities =
-        Capabilities { native_tools: true, strict_tools, max_tools, ..Capabilities::default() };
+    let capabilities = Capabilities {
+        tools: ToolSupport {
+            native: true,
+            strict: strict_tools,
+            max: max_tools,
+            ..ToolSupport::default()
+        },
+        ..Capabilities::default()
+    };
     let tools = OfferedTools::new(tools, |_| false);
     let config = RunConfig { tools, capabilities, ..config() };
     let mut run = Run::new(Arc::new(config), Conversation::new());

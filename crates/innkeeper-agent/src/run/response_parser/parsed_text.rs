@@ -3,13 +3,13 @@
 use std::ops::Range;
 
 use innkeeper_toolcall::event::ParseEvent;
-use innkeeper_toolcall::{IncompleteReason, ResolvedCall, is_blank};
+use innkeeper_toolcall::{IncompleteReason, ResolvedCall};
 
 use crate::run::ToolCallMode;
 use crate::run::made_up_turn::find_made_up_turn;
 use crate::run::quotation::{CallPlace, MarkedParts};
 use crate::run::rejected_call::RejectedTextCall;
-use crate::run::text_calls::TextCalls;
+use crate::run::text_calls::{Prose, TextCalls};
 use crate::safety::ToolBlocklist;
 
 /// The text of a response with its classified spans.
@@ -191,10 +191,7 @@ impl ParsedText {
                 SpanKind::Call { call, position: CallPosition::Inline } => found.inline.push(call),
                 SpanKind::Problem(rejected) => found.problems.push(rejected),
                 SpanKind::EarlyEnd(_) => found.has_early_end = true,
-                SpanKind::Text => {
-                    found.has_prose |= !is_blank(text);
-                    found.has_words |= text.contains(char::is_alphabetic);
-                }
+                SpanKind::Text => found.prose = found.prose.max(Prose::of(text)),
                 SpanKind::Reasoning | SpanKind::Markup | SpanKind::CallStart(_) => {}
             }
         }

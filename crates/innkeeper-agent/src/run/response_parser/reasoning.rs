@@ -23,18 +23,16 @@ pub(super) fn calls_in_reasoning(response: &Response, config: &RunConfig) -> Vec
         prompt,
         ..ParserOptions::default()
     };
-    let mut parser = ToolCallParser::new(config.tools.known.clone(), &options);
     let mut found = Vec::new();
     let mut length = 0;
-    let mut add = |event: ParseEvent<'_>| {
+    let parser = ToolCallParser::new(config.tools.known.clone(), &options);
+    parser.parse_all(&reasoning, TextEnd::Stop, &mut |event| {
         let start = length;
         length += event.text().len();
         if let ParseEvent::Call { call, .. } = event {
             found.push((start..length, call.clone()));
         }
-    };
-    parser.push(&reasoning, &mut add);
-    parser.finish(TextEnd::Stop, &mut add);
+    });
     let ranges: Vec<_> = found.iter().map(|found| found.0.clone()).collect();
     let parts = MarkedParts::new(&reasoning, &ranges, &[]);
     let mut is_certain = false;
@@ -55,18 +53,15 @@ const SPECIAL_TOKENS: [&str; 4] = ["<|", "<｜", "[TOOL_CALLS]", "]<]"];
 
 /// Returns the text of a response without the reasoning that a model wrote into its text.
 pub(in crate::run) fn text_without_reasoning(response: &Response) -> String {
-    let no_tools = Arc::default();
-    let mut parser = ToolCallParser::new(no_tools, &ParserOptions::default());
     let mut text = String::new();
     let mut has_reasoning = false;
-    let mut add = |event: ParseEvent<'_>| match event {
+    let visible_text = response.message.visible_text();
+    let parser = ToolCallParser::new(Arc::default(), &ParserOptions::default());
+    parser.parse_all(&visible_text, TextEnd::Stop, &mut |event| match event {
         ParseEvent::Reasoning(_) => has_reasoning = true,
         ParseEvent::Markup(_) | ParseEvent::Arguments { .. } => {}
         event => text.push_str(event.text()),
-    };
-    let visible_text = response.message.visible_text();
-    parser.push(&visible_text, &mut add);
-    parser.finish(TextEnd::Stop, &mut add);
+    });
     // Other markup is part of a text without reasoning.
     if has_reasoning { text } else { visible_text }
 }

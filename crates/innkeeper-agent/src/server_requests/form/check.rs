@@ -125,10 +125,9 @@ impl FormField {
     ///
     /// Returns the first rule that the value violates.
     pub fn check(&self, value: &Value) -> Result<(), FieldError> {
-        let wrong_type = || FieldError::WrongType { expected: self.kind.expected_type() };
         match &self.kind {
             FieldKind::Text { format, min_length, max_length } => {
-                let text = value.as_str().ok_or_else(wrong_type)?;
+                let text = value.as_str().ok_or_else(|| self.kind.wrong_type())?;
                 check_length(text, *min_length, *max_length)?;
                 match format {
                     Some(format) if !format.matches(text) => {
@@ -138,20 +137,25 @@ impl FormField {
                 }
             }
             FieldKind::Number { is_integer, minimum, maximum } => {
-                let Value::Number(number) = value else { return Err(wrong_type()) };
+                let Value::Number(number) = value else { return Err(self.kind.wrong_type()) };
                 if *is_integer && !is_whole(number) {
-                    return Err(wrong_type());
+                    return Err(self.kind.wrong_type());
                 }
                 check_range(number, minimum.as_ref(), maximum.as_ref())
             }
-            FieldKind::Boolean => value.as_bool().map(drop).ok_or_else(wrong_type),
+            FieldKind::Boolean => value.as_bool().map(drop).ok_or_else(|| self.kind.wrong_type()),
             FieldKind::SingleChoice { options } => {
-                check_option(value.as_str().ok_or_else(wrong_type)?, options)
+                check_option(value.as_str().ok_or_else(|| self.kind.wrong_type())?, options)
             }
             FieldKind::MultiChoice { options, min_items, max_items } => {
-                let chosen = value.as_array().ok_or_else(wrong_type)?;
+                let chosen = value.as_array().ok_or_else(|| self.kind.wrong_type())?;
                 let chosen: Option<Vec<&str>> = chosen.iter().map(Value::as_str).collect();
-                check_choices(&chosen.ok_or_else(wrong_type)?, options, *min_items, *max_items)
+                check_choices(
+                    &chosen.ok_or_else(|| self.kind.wrong_type())?,
+                    options,
+                    *min_items,
+                    *max_items,
+                )
             }
         }
     }
@@ -159,7 +163,11 @@ impl FormField {
 
 impl FieldKind {
     /// Returns what a value must be, for messages.
-    pub(super) fn expected_type(&self) -> &'static str {
+    pub(super) fn wrong_type(&self) -> FieldError {
+        FieldError::WrongType { expected: self.expected_type() }
+    }
+
+    fn expected_type(&self) -> &'static str {
         match self {
             Self::Text { .. } => "a text",
             Self::Number { is_integer: true, .. } => "an integer",
@@ -191,11 +199,11 @@ impl TextFormat {
 /// white space. Whether the address exists is up to the server.
 fn is_email(text: &str) -> bool {
     text.split_once('@').is_some_and(|(local, domain)| {
-        let is_part = |part: &str| {
+        let has_part_letters = [local, domain].iter().all(|part| {
             !part.is_empty()
                 && !part.contains(|c: char| c.is_whitespace() || c.is_control() || c == '@')
-        };
-        is_part(local) && is_part(domain) && !domain.starts_with('.') && !domain.ends_with('.')
+        });
+        has_part_letters && !domain.starts_with('.') && !domain.ends_with('.')
     })
 }
 

@@ -23,13 +23,14 @@ impl FormField {
                 None => Ok(None),
             };
         }
-        let wrong_type = || FieldError::WrongType { expected: self.kind.expected_type() };
         let value = match &self.kind {
             FieldKind::Text { .. } => Value::from(input),
             FieldKind::Number { .. } => {
-                parse_number(input).map(Value::Number).ok_or_else(wrong_type)?
+                parse_number(input).map(Value::Number).ok_or_else(|| self.kind.wrong_type())?
             }
-            FieldKind::Boolean => parse_boolean(input).map(Value::Bool).ok_or_else(wrong_type)?,
+            FieldKind::Boolean => {
+                parse_boolean(input).map(Value::Bool).ok_or_else(|| self.kind.wrong_type())?
+            }
             FieldKind::SingleChoice { options } => Value::from(find_option(input, options)?),
             FieldKind::MultiChoice { options, .. } => parse_choices(input, options)?,
         };
@@ -69,12 +70,9 @@ fn parse_choices(input: &str, options: &[ChoiceOption]) -> Result<Value, FieldEr
 
 /// Finds an option by its value, else by its title, else by its number from 1.
 fn find_option<'o>(input: &str, options: &'o [ChoiceOption]) -> Result<&'o str, FieldError> {
-    let by_value = || options.iter().find(|option| option.value == input);
-    let option = by_value()
-        .or_else(|| {
-            let has_title = |option: &&ChoiceOption| option.label().eq_ignore_ascii_case(input);
-            options.iter().find(has_title)
-        })
+    let by_value = options.iter().find(|option| option.value == input);
+    let option = by_value
+        .or_else(|| options.iter().find(|option| option.label().eq_ignore_ascii_case(input)))
         .or_else(|| options.get(input.parse::<usize>().ok()?.checked_sub(1)?));
     option
         .map(|option| option.value.as_str())

@@ -213,8 +213,10 @@ fn parse_enum(values: &Value, titles: Option<&Value>) -> Result<Vec<ChoiceOption
 /// Parses a limit on a length or a number of items. A fraction of zero is permitted: `2.0`.
 fn parse_count(definition: &Map<String, Value>, key: &str) -> Result<Option<u64>, &'static str> {
     let Some(count) = definition.get(key) else { return Ok(None) };
-    let whole = || count.as_f64().filter(|count| *count >= 0.0 && count.fract() == 0.0);
-    let count = count.as_u64().or_else(|| whole().map(|count| count as u64));
+    let count = count.as_u64().or_else(|| {
+        let whole = count.as_f64().filter(|count| *count >= 0.0 && count.fract() == 0.0);
+        whole.map(|count| count as u64)
+    });
     count.map(Some).ok_or("a limit is no natural number")
 }
 

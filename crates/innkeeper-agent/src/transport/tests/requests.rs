@@ -192,14 +192,13 @@ async fn a_llama_server_whose_template_knows_no_tools_is_noticed_before_it_is_as
     let base_url = "http://127.0.0.1:8080/v1/".to_owned();
     let endpoint = Endpoint { base_url, ..Endpoint::new("local", api, "") };
     let mut provider = HttpProvider::with_client(endpoint, client.clone());
-    assert!(provider.capabilities().native_tools && provider.supports_tools());
+    assert!(provider.capabilities().tools.native && provider.supports_tools());
     provider.probe_server().await.unwrap();
     assert!(!provider.supports_tools());
-    let Capabilities { server, native_tools, context_tokens, constraints, .. } =
-        provider.capabilities();
+    let Capabilities { server, tools, tokens, constraints, .. } = provider.capabilities();
     assert!(constraints.gbnf);
     assert_eq!(
-        (provider.model(), server, native_tools, context_tokens),
+        (provider.model(), server, tools.native, tokens.context),
         ("small", InferenceServer::LlamaCpp, false, Some(8192))
     );
     let sent = client.requests();

@@ -4,6 +4,7 @@ use innkeeper_agent::agent::AgentSettings;
 use innkeeper_agent::conversation::Message;
 use innkeeper_agent::provider::{
     Capabilities, ConstraintSupport, FinishReason, OutputConstraint, Response, ScriptedProvider,
+    ToolSupport,
 };
 use innkeeper_agent::run::{CallOrigin, RunOutcome, ToolCalling};
 
@@ -30,7 +31,11 @@ async fn constrained_output_is_the_last_resort_where_the_server_supports_it() {
 
 fn constraining_capabilities() -> Capabilities {
     let constraints = ConstraintSupport { json_schema: true, ..ConstraintSupport::default() };
-    Capabilities { constraints, native_tools: true, ..text_only_capabilities() }
+    Capabilities {
+        tools: ToolSupport { native: true, ..text_only_capabilities().tools },
+        constraints,
+        ..text_only_capabilities()
+    }
 }
 
 fn constrained_harness(

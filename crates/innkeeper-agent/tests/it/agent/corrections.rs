@@ -235,7 +235,7 @@ async fn rejected_calls_in_a_text_stand_in_the_result_with_their_errors() {
     assert!(read.success && !read.rejected);
     let attempts: Vec<_> = report.tool_calls.iter().map(|call| call.retry_attempt).collect();
     assert_eq!((attempts, report.errors.len()), (vec![0, 1, 2], 2));
-    assert_eq!(test_env.agent.statistics().calls, 1, "only calls that were run or refused");
+    assert_eq!(test_env.agent.statistics().calls.count, 1, "only calls that were run or refused");
 }
 
 #[tokio::test(start_paused = true)]

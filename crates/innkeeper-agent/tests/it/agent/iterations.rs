@@ -176,8 +176,8 @@ async fn how_well_a_model_calls_tools_is_counted() {
     test_env.agent.run("Read a.").await;
     test_env.agent.run("Again.").await;
     let counted = test_env.agent.statistics();
-    assert_eq!((counted.runs, counted.succeeded, counted.calls), (2, 2, 2));
-    assert_eq!((counted.first_attempt, counted.mean_retries()), (1, 0.5));
+    assert_eq!((counted.runs, counted.succeeded, counted.calls.count), (2, 2, 2));
+    assert_eq!((counted.calls.first_attempt, counted.mean_retries()), (1, 0.5));
     let exported = counted.to_json();
     assert_eq!(exported["failures"], json!({"later": 1}));
     assert_eq!(exported["mechanisms"]["corrected"], 1);

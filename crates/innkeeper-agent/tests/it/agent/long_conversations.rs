@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use innkeeper_agent::agent::{Agent, AgentEvent, AgentSettings};
 use innkeeper_agent::conversation::{Conversation, HistoryBudget, Message, estimate_tokens};
 use innkeeper_agent::provider::{
-    Capabilities, LlmError, LlmProvider, Request, Response, ScriptedProvider,
+    Capabilities, LlmError, LlmProvider, Request, Response, ScriptedProvider, TokenLimits,
 };
 
 use super::RecordingTools;
@@ -139,7 +139,10 @@ async fn a_stored_conversation_continues_with_its_summary() {
 #[test]
 fn the_context_of_a_request_is_the_smaller_one_of_the_window_and_the_limit_of_the_settings() {
     let context = |context_tokens, budget: Option<usize>| {
-        let capabilities = Capabilities { context_tokens, ..Capabilities::default() };
+        let capabilities = Capabilities {
+            tokens: TokenLimits { context: context_tokens, ..TokenLimits::default() },
+            ..Capabilities::default()
+        };
         let provider = ScriptedProvider::new([]).with_capabilities(capabilities);
         let mut settings = AgentSettings::default();
         settings.requests.history_budget = budget.map(|max_tokens| HistoryBudget { max_tokens });

@@ -3,7 +3,8 @@
 use innkeeper_agent::agent::{AgentEvent, AgentSettings};
 use innkeeper_agent::conversation::Message;
 use innkeeper_agent::provider::{
-    Capabilities, LlmError, LlmErrorKind, LlmProvider, Response, ScriptedProvider, Usage,
+    Capabilities, LlmError, LlmErrorKind, LlmProvider, Response, ScriptedProvider, ToolSupport,
+    Usage,
 };
 use innkeeper_agent::run::{CallOrigin, RunOutcome, ToolCallMode, ToolCalling};
 use serde_json::json;
@@ -107,8 +108,10 @@ async fn a_model_that_refuses_tools_gets_them_in_its_prompt() {
 async fn a_server_that_drops_tools_is_noticed_by_what_it_read() {
     let usage = Some(Usage { prompt_tokens: 12, cached_tokens: 4, ..Usage::default() });
     let blind = Response { usage, ..Response::from_text("I have no tools.") };
-    let takes =
-        Capabilities { native_tools: true, may_drop_tools: true, ..text_only_capabilities() };
+    let takes = Capabilities {
+        tools: ToolSupport { native: true, may_be_dropped: true, ..text_only_capabilities().tools },
+        ..text_only_capabilities()
+    };
     let model = ScriptedProvider::new([Ok(blind), text_reply(READ_CALL), text_reply("Done.")])
         .with_capabilities(takes);
     let test_env = harness(model, AgentSettings::default());

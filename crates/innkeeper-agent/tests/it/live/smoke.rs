@@ -119,13 +119,13 @@ async fn a_server_that_drops_tools_is_noticed_by_its_capabilities_else_by_its_pr
     let server = LlamaServer::start(&["--alias", super::MODEL_NAME]).unwrap();
     let origin = server.origin();
     for api in [ProviderApi::OpenAiChat, ProviderApi::OpenAiResponses] {
-        assert!(!connect_model(api, &origin).await.capabilities().native_tools, "{api:?}");
+        assert!(!connect_model(api, &origin).await.capabilities().tools.native, "{api:?}");
     }
     let case = tasks::load_cases().pop().unwrap();
     let run = async || {
         // The provider does not probe the server over this API.
         let provider = connect_model(ProviderApi::Anthropic, &origin).await;
-        assert!(provider.capabilities().native_tools);
+        assert!(provider.capabilities().tools.native);
         let tools = RecordingTools::for_case(&case);
         run_agent(provider, tools, test_settings(ToolCalling::Auto), &case.question).await
     };

@@ -138,7 +138,7 @@ async fn a_tool_that_an_error_names_is_left_out_over_every_api() {
         let done = ScriptedReply::text("Done.").with_usage(3000, 5);
         let llm = ScriptedLlm::start(Script::new([])).await;
         // The same tools are sent once more without strict mode.
-        let is_strict = HttpProvider::new(endpoint(api, &llm)).capabilities().strict_tools;
+        let is_strict = HttpProvider::new(endpoint(api, &llm)).capabilities().tools.strict;
         let refusals = if is_strict { vec![refused(), refused()] } else { vec![refused()] };
         let expected = if is_strict { vec![3, 3, 2] } else { vec![3, 2] };
         let llm = ScriptedLlm::start(Script::new(refusals.into_iter().chain([done]))).await;

@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use innkeeper_agent::agent::{CALL_ORIGINS, RunResult, Statistics, ToolCallRecord};
+use innkeeper_agent::agent::{CALL_ORIGINS, CallStatistics, RunResult, Statistics, ToolCallRecord};
 use innkeeper_agent::provider::{LlmError, LlmErrorKind};
 use innkeeper_agent::run::{
     CorrectionExample, ErrorRecord, IterationUsage, RecoveryAction, RunOutcome, RunStats,
@@ -236,13 +236,13 @@ prop_compose! {
 prop_compose! {
     fn statistics()(
         counts in any::<[u64; 8]>(),
-        calls_by_origin in any::<[u64; 5]>(),
+        by_origin in any::<[u64; 5]>(),
         failures in btree_map(text().prop_map(Cow::Owned), any::<u64>(), 0..3),
     ) -> Statistics {
         let [
             runs,
             succeeded,
-            calls,
+            count,
             first_attempt,
             retries,
             corrections,
@@ -252,10 +252,7 @@ prop_compose! {
         Statistics {
             runs,
             succeeded,
-            calls,
-            first_attempt,
-            calls_by_origin,
-            retries,
+            calls: CallStatistics { count, first_attempt, by_origin, retries },
             corrections,
             request_retries,
             given_up,

@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 use super::*;
 use crate::conversation::{AssistantMessage, Conversation, Message, ProviderBlock, ToolResult};
 use crate::provider::codec::request_encoding::{encode_body, encode_request};
-use crate::provider::{Capabilities, OutputConstraint, ProviderApi, Request, ToolChoice};
+use crate::provider::{
+    Capabilities, OutputConstraint, ProviderApi, Request, ToolChoice, ToolSupport,
+};
 
 fn body_json(request: &Request, model: &str, capabilities: &Capabilities) -> Value {
     let body = encode_body(ProviderApi::GeminiGenerate, request, model, capabilities);
@@ -94,7 +96,10 @@ fn a_request_has_all_that_the_model_takes() {
     });
     assert_eq!(body_json(&request, model, &capabilities), body);
 
-    let none = Capabilities { native_tools: true, ..Capabilities::default() };
+    let none = Capabilities {
+        tools: ToolSupport { native: true, ..ToolSupport::default() },
+        ..Capabilities::default()
+    };
     body["generationConfig"] = json!({"maxOutputTokens": 100});
     body["toolConfig"]["functionCallingConfig"]["mode"] = json!("AUTO");
     assert_eq!(body_json(&request, model, &none), body);
@@ -114,7 +119,7 @@ fn each_choice_has_its_mode() {
     for (tool_choice, validated, mode) in table {
         let request = Request { tools: tools(), tool_choice, ..Request::default() };
         let mut capabilities = Capabilities::for_model(ProviderApi::GeminiGenerate, MODEL);
-        capabilities.quirks.validated_mode = validated;
+        capabilities.quirks.gemini.validated_mode = validated;
         let body = body_json(&request, MODEL, &capabilities);
         assert_eq!(body["toolConfig"]["functionCallingConfig"]["mode"], mode);
     }

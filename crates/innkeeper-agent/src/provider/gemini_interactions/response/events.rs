@@ -119,16 +119,16 @@ impl ResponseAccumulator {
         delta: &ObjectView<'_>,
         chunks: &mut Vec<StreamChunk>,
     ) {
-        let text_field = |name| delta.get(name).filter(|value| value.get().starts_with('"'));
-        let Some(fragment) = text_field("arguments").or_else(|| text_field("partial_arguments"))
-        else {
+        let fields = ["arguments", "partial_arguments"];
+        let mut fields = fields.into_iter().filter_map(|name| delta.get(name));
+        let Some(fragment) = fields.find(|value| value.get().starts_with('"')) else {
             return;
         };
-        let is_call = |step: &ResponseStep| matches!(step.kind, StepKind::FunctionCall { .. });
         let call_at_index = index
             .and_then(|index| self.step_position(index))
-            .filter(|at| is_call(&self.steps[*at]));
-        let Some(at) = call_at_index.or(self.last_call) else { return };
+            .filter(|at| self.steps[*at].is_call());
+        let at = call_at_index.or_else(|| self.steps.iter().rposition(ResponseStep::is_call));
+        let Some(at) = at else { return };
         let step = &mut self.steps[at];
         let fragment = step.append_arguments(fragment);
         if let StepKind::FunctionCall { index, .. } = step.kind

@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 use super::*;
 use crate::conversation::{AssistantMessage, Conversation, Message, ProviderBlock, ToolResult};
 use crate::provider::codec::request_encoding::{encode_body, encode_request};
-use crate::provider::{Capabilities, OutputConstraint, ProviderApi, Request, ToolChoice};
+use crate::provider::{
+    Capabilities, OutputConstraint, ProviderApi, Request, ToolChoice, ToolSupport,
+};
 
 fn body_text(request: &Request, model: &str, capabilities: &Capabilities) -> String {
     encode_body(ProviderApi::GeminiInteractions, request, model, capabilities)
@@ -73,7 +75,10 @@ fn a_request_has_all_that_the_model_takes() {
     });
     assert_eq!(body_json(&request, "models/gemini-3.8-flash", &capabilities), expected);
 
-    let least = Capabilities { native_tools: true, ..Capabilities::default() };
+    let least = Capabilities {
+        tools: ToolSupport { native: true, ..ToolSupport::default() },
+        ..Capabilities::default()
+    };
     expected["generation_config"] = json!({"max_output_tokens": 100, "tool_choice": "auto"});
     expected.as_object_mut().unwrap().remove("response_format");
     assert_eq!(body_json(&request, MODEL, &least), expected);
@@ -103,7 +108,7 @@ fn each_choice_has_its_mode() {
     for (tool_choice, validated, mode) in table {
         let request = Request { tools: tools(), tool_choice, ..Request::default() };
         let mut capabilities = Capabilities::for_model(ProviderApi::GeminiInteractions, MODEL);
-        capabilities.quirks.validated_mode = validated;
+        capabilities.quirks.gemini.validated_mode = validated;
         assert_eq!(
             body_json(&request, MODEL, &capabilities)["generation_config"]["tool_choice"],
             mode

@@ -11,7 +11,9 @@ use crate::conversation::{
     AssistantMessage, ContentPart, Message, PartContent, ProviderBlock, ToolResult,
 };
 use crate::provider::codec::request_encoding::encode_request;
-use crate::provider::{Capabilities, OutputConstraint, ProviderApi, Request, ToolChoice};
+use crate::provider::{
+    Capabilities, OutputConstraint, ProviderApi, Request, TokenLimits, ToolChoice,
+};
 
 fn text(request: &Request, capabilities: &Capabilities, streaming: bool) -> String {
     let api = ProviderApi::Ollama;
@@ -70,7 +72,10 @@ fn the_context_window_is_always_sent_and_unsupported_parameters_never() {
         output_constraint: Some(OutputConstraint::JsonSchema(json!({}))),
         ..request_with(vec![user("hi")])
     };
-    let capabilities = Capabilities { context_tokens: Some(32_768), ..Capabilities::default() };
+    let capabilities = Capabilities {
+        tokens: TokenLimits { context: Some(32_768), ..TokenLimits::default() },
+        ..Capabilities::default()
+    };
     let sent: Value = serde_json::from_str(&text(&request, &capabilities, true)).unwrap();
     assert_eq!(sent["options"], json!({"num_ctx": 32_768}));
     assert_eq!(sent["stream"], true);

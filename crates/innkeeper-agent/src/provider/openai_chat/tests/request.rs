@@ -13,7 +13,7 @@ use crate::provider::codec::chunking::{MODEL, decode_body};
 use crate::provider::codec::request_encoding::encode_request;
 use crate::provider::{
     Capabilities, ConstraintSupport, InferenceServer, OutputConstraint, ProviderApi, Request,
-    RequestQuirks, ToolChoice,
+    RequestQuirks, TokenLimits, ToolChoice, ToolSupport,
 };
 
 fn tools() -> Arc<Tools> {
@@ -52,10 +52,9 @@ fn user(text: &str) -> Vec<Message> {
 
 fn full_capabilities() -> Capabilities {
     Capabilities {
-        native_tools: true,
+        tools: ToolSupport { native: true, forced_choice: true, ..ToolSupport::default() },
         temperature: true,
         stop_sequences: true,
-        forced_choice: true,
         constraints: ConstraintSupport { json_schema: true, gbnf: true, structural_tag: true },
         ..Capabilities::default()
     }
@@ -130,7 +129,10 @@ fn parameters_that_a_model_does_not_support_are_left_out() {
     assert_eq!(least, expected);
     request.temperature = Some(f64::NAN);
     assert_eq!(body(&request, &full_capabilities()).get("temperature"), None);
-    let no_forced = Capabilities { forced_choice: false, ..full_capabilities() };
+    let no_forced = Capabilities {
+        tools: ToolSupport { forced_choice: false, ..full_capabilities().tools },
+        ..full_capabilities()
+    };
     assert_eq!(body(&request, &no_forced).get("tool_choice"), None);
 }
 
@@ -155,7 +157,11 @@ fn the_least_of_each_model_is_sent() {
         reasoning_effort_none: true,
         ..RequestQuirks::default()
     };
-    let capabilities = Capabilities { quirks, strict_tools: true, ..full_capabilities() };
+    let capabilities = Capabilities {
+        tools: ToolSupport { strict: true, ..full_capabilities().tools },
+        quirks,
+        ..full_capabilities()
+    };
     let sent = body(&full_request(), &capabilities);
     assert_eq!(sent["max_completion_tokens"], 50);
     assert_eq!(sent.get("max_tokens"), None);
@@ -165,7 +171,10 @@ fn the_least_of_each_model_is_sent() {
     let without = Request { tools: Arc::default(), max_tokens: None, ..full_request() };
     let sent = body(&without, &capabilities);
     assert_eq!((sent.get("reasoning_effort"), sent.get("max_completion_tokens")), (None, None));
-    let capabilities = Capabilities { default_max_tokens: Some(7), ..full_capabilities() };
+    let capabilities = Capabilities {
+        tokens: TokenLimits { default_output: Some(7), ..full_capabilities().tokens },
+        ..full_capabilities()
+    };
     assert_eq!(body(&without, &capabilities)["max_tokens"], 7);
 }
 
@@ -211,7 +220,11 @@ fn each_server_gets_the_output_constraint_in_its_own_parameter() {
             output_constraint: Some(constraint),
             ..Request::default()
         };
-        let capabilities = Capabilities { server, strict_tools, ..full_capabilities() };
+        let capabilities = Capabilities {
+            tools: ToolSupport { strict: strict_tools, ..full_capabilities().tools },
+            server,
+            ..full_capabilities()
+        };
         let mut expected = json!({"model": MODEL, "messages": [{"role": "user", "content": "?"}]});
         expected["stream"] = json!(false);
         expected.as_object_mut().unwrap().extend(sent.as_object().unwrap().clone());

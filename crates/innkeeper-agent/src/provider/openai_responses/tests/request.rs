@@ -10,7 +10,7 @@ use crate::provider::codec::chunking::{MODEL, decode_body};
 use crate::provider::codec::request_encoding::encode_request;
 use crate::provider::{
     Capabilities, ConstraintSupport, OutputConstraint, ProviderApi, Request, RequestQuirks,
-    ToolChoice,
+    TokenLimits, ToolChoice, ToolSupport,
 };
 
 fn tools() -> Arc<Tools> {
@@ -38,10 +38,13 @@ fn body(request: &Request, capabilities: &Capabilities) -> Value {
 
 fn full_capabilities() -> Capabilities {
     Capabilities {
-        native_tools: true,
+        tools: ToolSupport {
+            native: true,
+            forced_choice: true,
+            strict: true,
+            ..ToolSupport::default()
+        },
         temperature: true,
-        forced_choice: true,
-        strict_tools: true,
         constraints: ConstraintSupport { json_schema: true, gbnf: true, structural_tag: true },
         quirks: RequestQuirks { encrypted_reasoning: true, ..RequestQuirks::default() },
         ..Capabilities::default()
@@ -112,8 +115,11 @@ fn parameters_that_a_model_does_not_support_are_left_out() {
         "stream": true,
     });
     assert_eq!(body(&request, &Capabilities::default()), expected);
-    let cannot =
-        Capabilities { forced_choice: false, default_max_tokens: Some(9), ..full_capabilities() };
+    let cannot = Capabilities {
+        tokens: TokenLimits { default_output: Some(9), ..full_capabilities().tokens },
+        tools: ToolSupport { forced_choice: false, ..full_capabilities().tools },
+        ..full_capabilities()
+    };
     let sent = body(&request, &cannot);
     assert_eq!((sent.get("tool_choice"), &sent["max_output_tokens"]), (None, &json!(9)));
     let none = Request { tool_choice: ToolChoice::None, ..request };

@@ -4,13 +4,16 @@ use std::sync::Arc;
 
 use super::*;
 use crate::conversation::{Conversation, HistoryBudget, estimate_tokens};
-use crate::provider::{Capabilities, LlmError, LlmErrorKind, Request, Response};
+use crate::provider::{Capabilities, LlmError, LlmErrorKind, Request, Response, TokenLimits};
 use crate::run::tests::config;
 use crate::run::{CallStatus, Effect, Run, RunConfig};
 
 fn run_with_budget(max_tokens: usize, context_tokens: Option<u32>) -> Run {
     let history_budget = HistoryBudget { max_tokens };
-    let capabilities = Capabilities { context_tokens, ..Capabilities::default() };
+    let capabilities = Capabilities {
+        tokens: TokenLimits { context: context_tokens, ..TokenLimits::default() },
+        ..Capabilities::default()
+    };
     let config = RunConfig { history_budget, context_tokens, capabilities, ..config() }
         .with(|settings| settings.limits.max_iterations = 1000);
     let mut run = Run::new(Arc::new(config), Conversation::new());
