@@ -192,9 +192,9 @@ impl GhostConfig {
         };
         for server in config.servers.values_mut() {
             if let Some(timeout) = self.settings.calls.timeout {
-                server.max_total_timeout = timeout;
+                server.calls.max_total_timeout = timeout;
             }
-            let timeouts = &mut server.unavailable_after_timeouts;
+            let timeouts = &mut server.calls.unavailable_after_timeouts;
             *timeouts = (*timeouts).max(UNAVAILABLE_AFTER_TIMEOUTS);
         }
         Ok(config.with_optional_servers())

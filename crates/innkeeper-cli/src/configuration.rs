@@ -129,7 +129,7 @@ fn check_entries(config: &Config) -> Result<(), CliError> {
 pub(crate) fn apply_timeout(config: &mut Config, context: &CommandContext) {
     if let Some(timeout) = context.global.timeout {
         for server in config.servers.values_mut() {
-            server.timeout = timeout;
+            server.calls.timeout = timeout;
         }
     }
 }

@@ -3,6 +3,7 @@
 use crate::secret::ExpandedValue;
 use crate::settings::host::HostConfig;
 use crate::settings::server::{ServerConfig, TransportConfig};
+use crate::settings::shared::{CallConfig, ConfinementConfig, LifecycleConfig};
 
 /// The changed keys of one server.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -36,47 +37,47 @@ pub fn compare_servers(old: &ServerConfig, new: &ServerConfig) -> ConfigDifferen
         transport,
         required,
         dependencies,
-        timeout,
-        init_timeout,
-        shutdown_timeout,
-        max_total_timeout,
-        max_concurrent,
-        unavailable_after_timeouts,
-        inherit_env,
+        lifecycle: LifecycleConfig { init_timeout, shutdown_timeout, restart, share, idle_timeout },
+        calls:
+            CallConfig {
+                timeout,
+                max_total_timeout,
+                max_concurrent,
+                unavailable_after_timeouts,
+                retry,
+                cache,
+            },
+        confinement: ConfinementConfig { inherit_env, limits, sandbox },
         tools,
-        restart,
-        retry,
-        cache,
-        limits,
         guard,
-        sandbox,
-        share,
-        idle_timeout,
         headers_helper,
         oauth,
     } = old;
     let now = [
         ("required", *required != new.required),
         ("dependencies", *dependencies != new.dependencies),
-        ("timeout", *timeout != new.timeout),
-        ("initTimeout", *init_timeout != new.init_timeout),
-        ("shutdownTimeout", *shutdown_timeout != new.shutdown_timeout),
+        ("timeout", *timeout != new.calls.timeout),
+        ("initTimeout", *init_timeout != new.lifecycle.init_timeout),
+        ("shutdownTimeout", *shutdown_timeout != new.lifecycle.shutdown_timeout),
         ("tools", *tools != new.tools),
-        ("restart", *restart != new.restart),
+        ("restart", *restart != new.lifecycle.restart),
         ("guard", *guard != new.guard),
-        ("idleTimeout", *idle_timeout != new.idle_timeout),
+        ("idleTimeout", *idle_timeout != new.lifecycle.idle_timeout),
     ];
     let deferred_keys = [
-        ("maxTotalTimeout", *max_total_timeout != new.max_total_timeout),
-        ("maxConcurrent", *max_concurrent != new.max_concurrent),
-        ("unavailableAfterTimeouts", *unavailable_after_timeouts != new.unavailable_after_timeouts),
-        ("inheritEnv", *inherit_env != new.inherit_env),
-        ("retry", *retry != new.retry),
-        ("cache", *cache != new.cache),
-        ("limits", *limits != new.limits),
-        ("sandbox", *sandbox != new.sandbox),
+        ("maxTotalTimeout", *max_total_timeout != new.calls.max_total_timeout),
+        ("maxConcurrent", *max_concurrent != new.calls.max_concurrent),
+        (
+            "unavailableAfterTimeouts",
+            *unavailable_after_timeouts != new.calls.unavailable_after_timeouts,
+        ),
+        ("inheritEnv", *inherit_env != new.confinement.inherit_env),
+        ("retry", *retry != new.calls.retry),
+        ("cache", *cache != new.calls.cache),
+        ("limits", *limits != new.confinement.limits),
+        ("sandbox", *sandbox != new.confinement.sandbox),
         // The running process may contain the data of other clients.
-        ("share", *share != new.share),
+        ("share", *share != new.lifecycle.share),
         ("headersHelper", exposed_values(headers_helper) != exposed_values(&new.headers_helper)),
         ("oauth", *oauth != new.oauth),
     ];
@@ -90,13 +91,11 @@ pub fn with_immediate(old: &ServerConfig, new: &ServerConfig) -> ServerConfig {
     ServerConfig {
         required: new.required,
         dependencies: new.dependencies.clone(),
-        timeout: new.timeout,
-        init_timeout: new.init_timeout,
-        shutdown_timeout: new.shutdown_timeout,
+        // The running process may contain the data of other clients.
+        lifecycle: LifecycleConfig { share: old.lifecycle.share, ..new.lifecycle },
+        calls: CallConfig { timeout: new.calls.timeout, ..old.calls },
         tools: new.tools.clone(),
-        restart: new.restart,
         guard: new.guard,
-        idle_timeout: new.idle_timeout,
         ..old.clone()
     }
 }

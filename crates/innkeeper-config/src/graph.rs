@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::config::Config;
 use crate::diagnostic::Position;
-use crate::settings::server::Share;
+use crate::settings::shared::Share;
 
 /// A requested server that the configuration does not have.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -89,7 +89,7 @@ pub(crate) fn select(config: &Config, names: &[&str]) -> Result<Config, UnknownS
 
 pub(crate) fn shared_by(config: &Config, share: Share) -> Config {
     let mut only = config.clone();
-    only.servers.retain(|_, server| server.share == share);
+    only.servers.retain(|_, server| server.lifecycle.share == share);
     let kept: HashSet<String> = only.servers.keys().cloned().collect();
     for server in only.servers.values_mut() {
         server.dependencies.retain(|dependency| kept.contains(dependency));

@@ -1,11 +1,9 @@
 //! Adds the servers in the process of the application to a configuration.
 
 use crate::checks::names;
-use crate::checks::shared_settings::SharedSettings;
 use crate::config::Config;
 use crate::diagnostic::{Diagnostic, Position};
-use crate::form::raw;
-use crate::settings::server::TransportConfig;
+use crate::settings::server::{ServerConfig, TransportConfig};
 
 /// The source of a server without an entry, in diagnostics.
 const SOURCE: &str = "HostBuilder";
@@ -43,10 +41,9 @@ impl Config {
             let message = format!("differs from `{other}` only in case");
             return problem(&code, format!("servers.{name}"), message, "use another name");
         }
-        let shared = SharedSettings::resolve(&self.host, raw::SharedSettings::default());
         let key = format!("servers.{name}");
         let transport = TransportConfig::InProcess;
-        let server = shared.into_server(name.to_owned(), key, code, transport);
+        let server = ServerConfig::new(&self.host, name.to_owned(), key, code, transport);
         self.servers.insert(name.to_owned(), server);
         Ok(())
     }

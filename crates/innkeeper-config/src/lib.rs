@@ -46,8 +46,11 @@ pub use settings::serve::{
     ServeOauth, TokenAlgorithm,
 };
 pub use settings::server::{
-    CacheConfig, EnterpriseConfig, IdToken, OauthConfig, OauthGrant, ResourceLimits, RestartPolicy,
-    RetryPolicy, SandboxConfig, ServerConfig, Share, TransportConfig,
+    EnterpriseConfig, IdToken, OauthConfig, OauthGrant, ServerConfig, TransportConfig,
+};
+pub use settings::shared::{
+    CacheConfig, CallConfig, ConfinementConfig, LifecycleConfig, ResourceLimits, RestartPolicy,
+    RetryPolicy, SandboxConfig, Share,
 };
 pub use text::tree::MAX_DEPTH;
 pub use variables::env_file::EnvFile;

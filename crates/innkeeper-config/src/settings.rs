@@ -10,3 +10,4 @@ pub(crate) mod pattern;
 pub(crate) mod seconds;
 pub(crate) mod serve;
 pub(crate) mod server;
+pub(crate) mod shared;

@@ -209,7 +209,7 @@ impl Catalog {
     /// Returns the connection to a server, and the timeout of its requests.
     pub(crate) fn connection(&self, name: &str) -> Result<(&Connection, Duration), CallError> {
         let entry = self.entry(name)?;
-        Ok((&entry.connection, entry.config.timeout))
+        Ok((&entry.connection, entry.config.calls.timeout))
     }
 
     /// Returns the scanner for the results of tasks of a server.

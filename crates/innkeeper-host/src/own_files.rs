@@ -73,7 +73,11 @@ impl OwnFiles {
         let TransportConfig::Stdio { cwd, .. } = &server.transport else { return None };
         let cwd = cwd.as_ref().map(|cwd| cwd.expose().as_path());
         let base_dir = cwd.or(parent.current_dir()).unwrap_or(Path::new("."));
-        let confinement = Confinement::new(server.limits, server.sandbox.as_ref(), base_dir);
+        let confinement = Confinement::new(
+            server.confinement.limits,
+            server.confinement.sandbox.as_ref(),
+            base_dir,
+        );
         let write_path_of = |file: &OwnFile| {
             confinement.find_write_path(|writable| file.path.is_changed_through(writable))
         };

@@ -57,7 +57,7 @@ pub(crate) async fn stop_all(
     // The task that was stopping these servers was cancelled.
     let mut leaving = TaskGroup::new();
     for server in registry.draining() {
-        let grace = limited(server.config().shutdown_timeout, deadline);
+        let grace = limited(server.config().lifecycle.shutdown_timeout, deadline);
         leaving.spawn(stop_one(server, grace));
     }
     let mut stopped = stop_waves(config, deadline, |name| registry.server(name)).await;
@@ -90,7 +90,7 @@ pub(crate) async fn stop_waves(
         let mut longest = Duration::ZERO;
         let mut group = TaskGroup::new();
         for server in wave {
-            let grace = limited(server.config().shutdown_timeout, deadline) / count;
+            let grace = limited(server.config().lifecycle.shutdown_timeout, deadline) / count;
             longest = longest.max(grace);
             group.spawn(stop_within(server, grace, wave_kill_time));
         }
@@ -125,7 +125,7 @@ pub(crate) async fn stop_requested(
             // Longer calls fail when the server stops.
             let _ = timeout(DRAIN_TIMEOUT, last_entry.connection.session.idle()).await;
         }
-        let report = stop_one(server.clone(), server.config().shutdown_timeout).await;
+        let report = stop_one(server.clone(), server.config().lifecycle.shutdown_timeout).await;
         // The task of a server that ran has done this, unless its stop timed out.
         registry.mark_stopped(server, report.as_ref());
         Ok(())

@@ -266,7 +266,8 @@ impl ServerStart {
     /// Returns whether the host brings the server back although it may still be working, or was never
     /// ready.
     fn revives(&self) -> bool {
-        self.launcher.revives_servers && self.server.config().restart != RestartPolicy::Never
+        self.launcher.revives_servers
+            && self.server.config().lifecycle.restart != RestartPolicy::Never
     }
 
     /// Waits for the dependencies, whose starts have their own deadlines.
@@ -332,7 +333,8 @@ pub(crate) async fn restart(
     }
     let restarting = async {
         let last_entry = server.status().entry.clone();
-        let _ = shutdown::stop_one(server.clone(), server.config().shutdown_timeout).await;
+        let _ =
+            shutdown::stop_one(server.clone(), server.config().lifecycle.shutdown_timeout).await;
         if matches!(trigger, RestartTrigger::Requested) {
             server.apply_pending();
         }

@@ -180,8 +180,9 @@ async fn start(
     options.required_servers = required.map(|(name, _)| name.clone()).collect();
     let max_connections = options.limits.max_sessions;
     // The process of this gateway is the only one of a server.
-    let singletons = config.servers.values_mut().filter(|server| server.share == Share::Singleton);
-    singletons.for_each(|server| server.share = Share::Process);
+    let singletons =
+        config.servers.values_mut().filter(|server| server.lifecycle.share == Share::Singleton);
+    singletons.for_each(|server| server.lifecycle.share = Share::Process);
     // A server that does not start must not take the others from the clients.
     config = config.with_optional_servers();
     let service = settings.connection_service(max_connections).await?;

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use innkeeper_host::config::{ServerConfig, TransportConfig};
+use innkeeper_host::config::{ConfinementConfig, ServerConfig, TransportConfig};
 use innkeeper_host::{Config, Environment};
 use tokio::io::BufReader;
 use tokio::net::UnixStream;
@@ -94,8 +94,10 @@ fn connected_server(server: &ServerConfig) -> ServerConfig {
     let transport = TransportConfig::InProcess;
     ServerConfig {
         transport,
-        sandbox: None,
-        limits: Default::default(),
+        confinement: ConfinementConfig {
+            inherit_env: server.confinement.inherit_env,
+            ..Default::default()
+        },
         headers_helper: Vec::new(),
         oauth: None,
         ..server.clone()

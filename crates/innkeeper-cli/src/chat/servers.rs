@@ -44,7 +44,7 @@ impl ServerReloader {
         };
         let mut config = loaded.map_err(|error| config_error(&error))?.with_optional_servers();
         if let Some(timeout) = self.timeout {
-            config.servers.values_mut().for_each(|server| server.timeout = timeout);
+            config.servers.values_mut().for_each(|server| server.calls.timeout = timeout);
         }
         self.secret_mask.add_config(&config);
         Ok(config)

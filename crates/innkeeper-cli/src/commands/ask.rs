@@ -76,7 +76,7 @@ async fn run_prompt(context: &mut CommandContext, args: &AskArgs) -> Result<(), 
         (Err(model), Err(servers)) => return Err(model.merge(servers)),
     };
     for server in loaded.config.servers.values_mut() {
-        let timeouts = &mut server.unavailable_after_timeouts;
+        let timeouts = &mut server.calls.unavailable_after_timeouts;
         *timeouts = (*timeouts).max(UNAVAILABLE_AFTER_TIMEOUTS);
     }
     let terminal = terminal_for(args.approve)?;

@@ -33,7 +33,7 @@ pub(super) async fn run(context: &mut CommandContext, args: &LoginArgs) -> Resul
             | TransportConfig::Sse { .. }
             | TransportConfig::WebSocket { .. } => {}
         }
-        (server.init_timeout, server.required) = (LOGIN_TIMEOUT, true);
+        (server.lifecycle.init_timeout, server.required) = (LOGIN_TIMEOUT, true);
     }
     let oauth = config.servers.get(&name).and_then(|server| server.oauth.as_ref());
     let redirect_uri = oauth.and_then(|oauth| oauth.redirect_uri.as_ref());

@@ -39,7 +39,7 @@ pub(crate) fn configuration_digest(source: &ConfigSource, config: &Config) -> Op
             TransportConfig::Stdio { command, .. } => command.expose().as_str(),
             _ => "",
         };
-        let inherits_all = server.inherit_env == InheritedEnvironment::Complete;
+        let inherits_all = server.confinement.inherit_env == InheritedEnvironment::Complete;
         let variables = if inherits_all {
             let all = config.environment.iter_os();
             all.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()

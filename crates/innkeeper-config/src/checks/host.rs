@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde_json::{Map, Value};
 
 use crate::checks::parsed_source::ParsedSource;
-use crate::checks::shared_settings::{SharedSettings, check_sizes, seconds};
+use crate::checks::shared_settings::{check_sizes, guard, seconds};
 use crate::diagnostic::Position;
 use crate::form::{raw, schema, unknown_keys, validate};
 use crate::settings::host::HostConfig;
@@ -44,12 +44,11 @@ pub(crate) fn host(sources: &mut [ParsedSource<'_>]) -> HostConfig {
         }
         raw::Host::default()
     });
-    host_config(typed)
+    host_config(&typed)
 }
 
-fn host_config(typed: raw::Host) -> HostConfig {
+fn host_config(typed: &raw::Host) -> HostConfig {
     let defaults = HostConfig::default();
-    let shared = SharedSettings::resolve(&defaults, typed.shared);
     HostConfig {
         start_timeout: seconds(typed.start_timeout).unwrap_or(defaults.start_timeout),
         install_timeout: seconds(typed.install_timeout).unwrap_or(defaults.install_timeout),
@@ -57,22 +56,9 @@ fn host_config(typed: raw::Host) -> HostConfig {
             .concurrent_starts
             .map_or(defaults.concurrent_starts, |count| count as usize),
         allow_bare_names: typed.allow_bare_names.unwrap_or(defaults.allow_bare_names),
-        inherit_env: typed
-            .inherit_env
-            .map_or(defaults.inherit_env, |raw::InheritEnv(inherited)| inherited),
-        timeout: shared.timeout,
-        init_timeout: shared.init_timeout,
-        shutdown_timeout: shared.shutdown_timeout,
-        max_total_timeout: shared.max_total_timeout,
-        max_concurrent: shared.max_concurrent,
-        unavailable_after_timeouts: shared.unavailable_after_timeouts,
-        restart: shared.restart,
-        retry: shared.retry,
-        cache: shared.cache,
-        limits: shared.limits,
-        guard: shared.guard,
-        sandbox: shared.sandbox,
-        share: shared.share,
-        idle_timeout: shared.idle_timeout,
+        lifecycle: defaults.lifecycle.overridden(&typed.shared),
+        calls: defaults.calls.overridden(&typed.shared),
+        confinement: defaults.confinement.overridden(typed.inherit_env, &typed.shared),
+        guard: guard(defaults.guard, typed.shared.guard),
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use indexmap::{IndexMap, IndexSet};
 
 use crate::checks::entry_checker::EntryChecker;
-use crate::checks::shared_settings::{self, SharedSettings};
+use crate::checks::shared_settings;
 use crate::checks::{launch, oauth, remote};
 use crate::diagnostic::Position;
 use crate::form::document::ServerEntry;
@@ -14,7 +14,8 @@ use crate::settings::argument_rule::ArgumentPatterns;
 use crate::settings::extra_keys::ExtraKeys;
 use crate::settings::filter::ToolFilter;
 use crate::settings::host::HostConfig;
-use crate::settings::server::{ServerConfig, Share, TransportConfig};
+use crate::settings::server::{ServerConfig, TransportConfig};
+use crate::settings::shared::Share;
 use crate::text::key_location::{key_segment, locate};
 use crate::text::source_text::Diagnostics;
 use crate::text::tree;
@@ -69,7 +70,7 @@ pub(crate) fn server(
         disabled,
         required,
         transport: None,
-        share: typed.shared.share.map_or(host.share, shared_settings::share),
+        share: typed.shared.share.map_or(host.lifecycle.share, shared_settings::share),
         dependencies,
         env_file: None,
         config: None,
@@ -159,7 +160,6 @@ impl EntryChecker<'_> {
         typed: raw::Server,
         dependencies: &[(usize, String)],
     ) -> ServerConfig {
-        let shared = SharedSettings::resolve(host, typed.shared);
         let needs: IndexSet<String> = dependencies.iter().map(|(_, name)| name.clone()).collect();
         let position = self.report.source().position(self.entry.at);
         let name = self.entry.name.clone();
@@ -167,12 +167,13 @@ impl EntryChecker<'_> {
         ServerConfig {
             required: typed.required.unwrap_or(true),
             dependencies: needs.into_iter().collect(),
-            inherit_env: typed
-                .inherit_env
-                .map_or(host.inherit_env, |raw::InheritEnv(inherited)| inherited),
+            lifecycle: host.lifecycle.overridden(&typed.shared),
+            calls: host.calls.overridden(&typed.shared),
+            confinement: host.confinement.overridden(typed.inherit_env, &typed.shared),
+            guard: shared_settings::guard(host.guard, typed.shared.guard),
             tools: typed.tools.map(tools).unwrap_or_default(),
             extra: ExtraKeys::new(tree::to_map(&self.entry.extra)),
-            ..shared.into_server(name, key, position, transport)
+            ..ServerConfig::new(host, name, key, position, transport)
         }
     }
 }

@@ -2,100 +2,61 @@
 
 use std::time::Duration;
 
-use crate::diagnostic::Position;
 use crate::form::raw;
 use crate::form::raw_value::ByteSize;
-use crate::settings::extra_keys::ExtraKeys;
-use crate::settings::filter::ToolFilter;
 use crate::settings::guard::{GuardMode, GuardModes};
-use crate::settings::host::HostConfig;
-use crate::settings::inherited_environment::InheritedEnvironment;
-use crate::settings::server::{
-    CacheConfig, ResourceLimits, RestartPolicy, RetryPolicy, SandboxConfig, ServerConfig, Share,
-    TransportConfig,
+use crate::settings::shared::{
+    CacheConfig, CallConfig, ConfinementConfig, LifecycleConfig, ResourceLimits, RestartPolicy,
+    RetryPolicy, SandboxConfig, Share,
 };
 use crate::text::key_location::{key_segment, locate};
 use crate::text::source_text::Diagnostics;
 use crate::text::tree::JsonNode;
 
-/// The settings that servers and the host share.
-pub(crate) struct SharedSettings {
-    pub(crate) timeout: Duration,
-    pub(crate) init_timeout: Duration,
-    pub(crate) shutdown_timeout: Duration,
-    pub(crate) max_total_timeout: Duration,
-    pub(crate) max_concurrent: usize,
-    pub(crate) unavailable_after_timeouts: u32,
-    pub(crate) restart: RestartPolicy,
-    pub(crate) retry: RetryPolicy,
-    pub(crate) cache: CacheConfig,
-    pub(crate) limits: ResourceLimits,
-    pub(crate) guard: GuardModes,
-    pub(crate) sandbox: Option<SandboxConfig>,
-    pub(crate) share: Share,
-    pub(crate) idle_timeout: Option<Duration>,
-}
-
-impl SharedSettings {
-    /// Returns the server's own settings, with the host's as defaults.
-    pub(crate) fn resolve(host: &HostConfig, typed: raw::SharedSettings) -> Self {
-        let timeout = seconds(typed.timeout).unwrap_or(host.timeout);
-        let total = seconds(typed.max_total_timeout).unwrap_or(host.max_total_timeout);
+impl LifecycleConfig {
+    /// Returns the settings of the file, with these as defaults.
+    pub(crate) fn overridden(self, typed: &raw::SharedSettings) -> Self {
         Self {
-            timeout,
-            init_timeout: seconds(typed.init_timeout).unwrap_or(host.init_timeout),
-            shutdown_timeout: seconds(typed.shutdown_timeout).unwrap_or(host.shutdown_timeout),
-            // The total limit is never shorter than the limit without a response.
-            max_total_timeout: total.max(timeout),
-            max_concurrent: typed.max_concurrent.map_or(host.max_concurrent, |n| n as usize),
-            unavailable_after_timeouts: typed
-                .unavailable_after_timeouts
-                .unwrap_or(host.unavailable_after_timeouts),
-            restart: typed.restart.map_or(host.restart, restart),
-            retry: typed.retry.map_or(host.retry, |typed| retry(host.retry, typed)),
-            cache: typed.cache.map_or(host.cache, |typed| cache(host.cache, typed)),
-            limits: typed.limits.map_or(host.limits, |typed| limits(host.limits, typed)),
-            guard: typed.guard.map_or(host.guard, |typed| guard(host.guard, typed)),
-            sandbox: typed.sandbox.map(sandbox).or_else(|| host.sandbox.clone()),
-            share: typed.share.map_or(host.share, share),
-            idle_timeout: seconds(typed.idle_timeout).or(host.idle_timeout),
+            init_timeout: seconds(typed.init_timeout).unwrap_or(self.init_timeout),
+            shutdown_timeout: seconds(typed.shutdown_timeout).unwrap_or(self.shutdown_timeout),
+            restart: typed.restart.map_or(self.restart, restart),
+            share: typed.share.map_or(self.share, share),
+            idle_timeout: seconds(typed.idle_timeout).or(self.idle_timeout),
         }
     }
+}
 
-    /// Returns a server with these settings and the defaults of all other settings.
-    pub(crate) fn into_server(
-        self,
-        name: String,
-        key: String,
-        position: Position,
-        transport: TransportConfig,
-    ) -> ServerConfig {
-        ServerConfig {
-            name,
-            key,
-            position,
-            transport,
-            required: true,
-            dependencies: Vec::new(),
-            timeout: self.timeout,
-            init_timeout: self.init_timeout,
-            shutdown_timeout: self.shutdown_timeout,
-            max_total_timeout: self.max_total_timeout,
-            max_concurrent: self.max_concurrent,
-            unavailable_after_timeouts: self.unavailable_after_timeouts,
-            inherit_env: InheritedEnvironment::Standard,
-            tools: ToolFilter::default(),
-            restart: self.restart,
-            retry: self.retry,
-            cache: self.cache,
-            limits: self.limits,
-            guard: self.guard,
-            sandbox: self.sandbox,
-            share: self.share,
-            idle_timeout: self.idle_timeout,
-            headers_helper: Vec::new(),
-            oauth: None,
-            extra: ExtraKeys::default(),
+impl CallConfig {
+    /// Returns the settings of the file, with these as defaults.
+    pub(crate) fn overridden(self, typed: &raw::SharedSettings) -> Self {
+        let timeout = seconds(typed.timeout).unwrap_or(self.timeout);
+        let total = seconds(typed.max_total_timeout).unwrap_or(self.max_total_timeout);
+        Self {
+            timeout,
+            // The total limit is never shorter than the limit without a response.
+            max_total_timeout: total.max(timeout),
+            max_concurrent: typed.max_concurrent.map_or(self.max_concurrent, |n| n as usize),
+            unavailable_after_timeouts: typed
+                .unavailable_after_timeouts
+                .unwrap_or(self.unavailable_after_timeouts),
+            retry: typed.retry.map_or(self.retry, |typed| retry(self.retry, typed)),
+            cache: typed.cache.map_or(self.cache, |typed| cache(self.cache, typed)),
+        }
+    }
+}
+
+impl ConfinementConfig {
+    /// Returns the settings of the file, with these as defaults.
+    pub(crate) fn overridden(
+        &self,
+        inherit_env: Option<raw::InheritEnv>,
+        typed: &raw::SharedSettings,
+    ) -> Self {
+        Self {
+            inherit_env: inherit_env
+                .map_or(self.inherit_env, |raw::InheritEnv(inherited)| inherited),
+            limits: typed.limits.map_or(self.limits, |typed| limits(self.limits, typed)),
+            sandbox: typed.sandbox.clone().map(sandbox).or_else(|| self.sandbox.clone()),
         }
     }
 }
@@ -157,10 +118,12 @@ fn guard_mode(typed: raw::GuardMode) -> GuardMode {
     }
 }
 
-fn guard(host: GuardModes, typed: raw::Guard) -> GuardModes {
+/// Returns the modes of the file, with those of `host` as defaults.
+pub(crate) fn guard(host: GuardModes, typed: Option<raw::Guard>) -> GuardModes {
     match typed {
-        raw::Guard::All(all) => GuardModes::all(guard_mode(all)),
-        raw::Guard::Each { definitions, arguments, results } => GuardModes {
+        None => host,
+        Some(raw::Guard::All(all)) => GuardModes::all(guard_mode(all)),
+        Some(raw::Guard::Each { definitions, arguments, results }) => GuardModes {
             definitions: definitions.map_or(host.definitions, guard_mode),
             arguments: arguments.map_or(host.arguments, guard_mode),
             results: results.map_or(host.results, guard_mode),

@@ -5,11 +5,8 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::settings::guard::GuardModes;
-use crate::settings::inherited_environment::InheritedEnvironment;
 use crate::settings::seconds;
-use crate::settings::server::{
-    CacheConfig, ResourceLimits, RestartPolicy, RetryPolicy, SandboxConfig, Share,
-};
+use crate::settings::shared::{CallConfig, ConfinementConfig, LifecycleConfig};
 
 /// The top-level `host` object with all defaults applied.
 ///
@@ -28,42 +25,17 @@ pub struct HostConfig {
     /// Whether a tool may be called without the server name if the tool name is unique. Default:
     /// false.
     pub allow_bare_names: bool,
-    /// Default of the server setting `timeout`: 30 s.
-    #[serde(with = "seconds")]
-    pub timeout: Duration,
-    /// Default of the server setting `init_timeout`: 30 s.
-    #[serde(with = "seconds")]
-    pub init_timeout: Duration,
-    /// Default of the server setting `shutdown_timeout`: 10 s.
-    #[serde(with = "seconds")]
-    pub shutdown_timeout: Duration,
-    /// Default of the server setting `max_total_timeout`: 10 minutes.
-    #[serde(with = "seconds")]
-    pub max_total_timeout: Duration,
-    /// Default of the server setting `max_concurrent`: 64.
-    pub max_concurrent: usize,
-    /// Default of the server setting `unavailable_after_timeouts`: 1.
-    pub unavailable_after_timeouts: u32,
-    /// Default of the server setting `inherit_env`: the standard list.
-    pub inherit_env: InheritedEnvironment,
-    /// Default of the server setting `restart`: unset.
-    pub restart: RestartPolicy,
-    /// Default of the server setting `retry`: 3 retries, after 1 s, 2 s and 4 s.
-    pub retry: RetryPolicy,
-    /// Default of the server setting `cache`: 5 minutes, 1,000 entries, 16 MiB.
-    pub cache: CacheConfig,
-    /// Default of the server setting `limits`: none.
-    pub limits: ResourceLimits,
-    /// Default of the server setting `guard`: off.
+    /// Defaults of the servers' lifecycles.
+    #[serde(flatten)]
+    pub lifecycle: LifecycleConfig,
+    /// Defaults of the servers' limits of calls.
+    #[serde(flatten)]
+    pub calls: CallConfig,
+    /// Defaults of the servers' confinements.
+    #[serde(flatten)]
+    pub confinement: ConfinementConfig,
+    /// Defaults of the servers' guard modes: off.
     pub guard: GuardModes,
-    /// Default of the server setting `sandbox`: none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub sandbox: Option<SandboxConfig>,
-    /// Default of the server setting `share`: all clients.
-    pub share: Share,
-    /// Default of the server setting `idle_timeout`: none.
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "seconds::serialize_option")]
-    pub idle_timeout: Option<Duration>,
 }
 
 impl Default for HostConfig {
@@ -73,29 +45,10 @@ impl Default for HostConfig {
             install_timeout: Duration::from_mins(5),
             concurrent_starts: 8,
             allow_bare_names: false,
-            timeout: Duration::from_secs(30),
-            init_timeout: Duration::from_secs(30),
-            shutdown_timeout: Duration::from_secs(10),
-            max_total_timeout: Duration::from_mins(10),
-            max_concurrent: 64,
-            unavailable_after_timeouts: 1,
-            inherit_env: InheritedEnvironment::Standard,
-            restart: RestartPolicy::Unset,
-            retry: RetryPolicy {
-                max: 3,
-                initial_delay: Duration::from_secs(1),
-                max_delay: Duration::from_secs(30),
-            },
-            cache: CacheConfig {
-                ttl: Duration::from_mins(5),
-                max_entries: 1_000,
-                max_bytes: 16 * 1024 * 1024,
-            },
-            limits: ResourceLimits::default(),
+            lifecycle: LifecycleConfig::default(),
+            calls: CallConfig::default(),
+            confinement: ConfinementConfig::default(),
             guard: GuardModes::default(),
-            sandbox: None,
-            share: Share::Process,
-            idle_timeout: None,
         }
     }
 }

@@ -110,13 +110,13 @@ fn headers_may_be_lines() {
 fn seconds_of_other_hosts_are_read_by_their_names() {
     let server = server(r#""command": "x", "startup_timeout_sec": 20, "tool_timeout_sec": 45"#);
     let server = server.unwrap();
-    assert_eq!(server.init_timeout, Duration::from_secs(20));
-    assert_eq!(server.timeout, Duration::from_secs(45));
+    assert_eq!(server.lifecycle.init_timeout, Duration::from_secs(20));
+    assert_eq!(server.calls.timeout, Duration::from_secs(45));
 }
 
 #[test]
 fn milliseconds_are_recognised_and_reported() {
-    let timeout = |text: &str| load(text).unwrap().servers["a"].timeout;
+    let timeout = |text: &str| load(text).unwrap().servers["a"].calls.timeout;
     // Under our key: always seconds, without a maximum.
     assert_eq!(
         timeout(r#"{"servers": {"a": {"command": "x", "timeout": 5000}}}"#),
@@ -173,7 +173,7 @@ fn problems_are_reported_by_the_key_that_stands_in_the_file() {
 fn a_nested_transport_is_part_of_its_server() {
     let nested =
         server(r#""transport": {"type": "stdio", "command": "x", "timeout": 60}"#).unwrap();
-    assert_eq!((nested.transport.kind(), nested.timeout), ("stdio", Duration::from_secs(60)));
+    assert_eq!((nested.transport.kind(), nested.calls.timeout), ("stdio", Duration::from_secs(60)));
     let remote = server(r#""transport": {"type": "streamableHttp", "url": "http://a"}"#).unwrap();
     assert_eq!((remote.transport.kind(), address(&remote)), ("http", "http://a"));
 }

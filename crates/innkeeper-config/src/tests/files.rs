@@ -129,7 +129,7 @@ fn several_files_are_one_configuration_each_with_its_own_variable_scope() {
         };
         assert_eq!(command.expose(), expected);
     }
-    assert_eq!(config.servers["b"].timeout.as_secs(), 5);
+    assert_eq!(config.servers["b"].calls.timeout.as_secs(), 5);
 }
 
 /// Proves: FR1.3, FR1.4

@@ -8,7 +8,8 @@ use serde_json::json;
 use super::{args, diagnostics, load, server, server_diagnostics};
 use crate::secret::Secret;
 use crate::settings::host::HostConfig;
-use crate::settings::server::{Share, TransportConfig};
+use crate::settings::server::TransportConfig;
+use crate::settings::shared::Share;
 use crate::{CacheConfig, InheritedEnvironment, OauthGrant, RestartPolicy, RetryPolicy};
 
 /// Proves: FR1.5
@@ -26,9 +27,9 @@ fn command_arguments_environment_type_and_limits_are_read() {
     assert_eq!(args(&server), ["-y", "x; rm"]);
     assert_eq!(env["A"].expose(), "b");
     assert_eq!((cwd, unset_env.len()), (&None, 0));
-    assert_eq!(server.timeout, Duration::from_millis(200));
-    assert_eq!(server.limits.memory, Some(512 * 1024 * 1024));
-    assert_eq!(server.limits.open_files, Some(64));
+    assert_eq!(server.calls.timeout, Duration::from_millis(200));
+    assert_eq!(server.confinement.limits.memory, Some(512 * 1024 * 1024));
+    assert_eq!(server.confinement.limits.open_files, Some(64));
 }
 
 /// Proves: TR11.2
@@ -47,29 +48,32 @@ fn missing_settings_have_the_documented_default() {
     let server = server(r#""command": "x""#).unwrap();
     let host = HostConfig::default();
     assert!(server.required);
-    assert_eq!(server.timeout, Duration::from_secs(30));
-    assert_eq!(server.init_timeout, Duration::from_secs(30));
-    assert_eq!(server.shutdown_timeout, Duration::from_secs(10));
-    assert_eq!(server.max_total_timeout, Duration::from_secs(600));
-    assert_eq!(server.max_concurrent, 64);
-    assert_eq!(server.unavailable_after_timeouts, 1);
-    assert_eq!(server.inherit_env, InheritedEnvironment::Standard);
+    assert_eq!(server.calls.timeout, Duration::from_secs(30));
+    assert_eq!(server.lifecycle.init_timeout, Duration::from_secs(30));
+    assert_eq!(server.lifecycle.shutdown_timeout, Duration::from_secs(10));
+    assert_eq!(server.calls.max_total_timeout, Duration::from_secs(600));
+    assert_eq!(server.calls.max_concurrent, 64);
+    assert_eq!(server.calls.unavailable_after_timeouts, 1);
+    assert_eq!(server.confinement.inherit_env, InheritedEnvironment::Standard);
     assert!(server.tools.permits("anything"));
-    assert_eq!(server.restart, RestartPolicy::Unset);
-    assert_eq!((server.retry, server.cache, server.limits), (host.retry, host.cache, host.limits));
-    assert_eq!((server.share, server.idle_timeout), (Share::Process, None));
+    assert_eq!(server.lifecycle.restart, RestartPolicy::Unset);
+    assert_eq!(
+        (server.calls.retry, server.calls.cache, server.confinement.limits),
+        (host.calls.retry, host.calls.cache, host.confinement.limits)
+    );
+    assert_eq!((server.lifecycle.share, server.lifecycle.idle_timeout), (Share::Process, None));
     assert_eq!(host.start_timeout, Duration::from_secs(60));
     assert_eq!(host.concurrent_starts, 8);
     assert!(!host.allow_bare_names);
     let cache =
         CacheConfig { ttl: Duration::from_secs(300), max_entries: 1_000, max_bytes: 16 << 20 };
-    assert_eq!(server.cache, cache);
+    assert_eq!(server.calls.cache, cache);
     let retry = RetryPolicy {
         max: 3,
         initial_delay: Duration::from_secs(1),
         max_delay: Duration::from_secs(30),
     };
-    assert_eq!(server.retry, retry);
+    assert_eq!(server.calls.retry, retry);
 }
 
 #[test]
@@ -84,11 +88,14 @@ fn the_host_object_gives_defaults_that_a_server_overrides() {
     )
     .unwrap();
     let (a, b) = (&config.servers["a"], &config.servers["b"]);
-    assert_eq!((a.timeout, b.timeout), (Duration::from_secs(5), Duration::from_secs(9)));
-    assert_eq!(a.max_concurrent, 2);
-    let inherited = (a.inherit_env, b.inherit_env);
+    assert_eq!(
+        (a.calls.timeout, b.calls.timeout),
+        (Duration::from_secs(5), Duration::from_secs(9))
+    );
+    assert_eq!(a.calls.max_concurrent, 2);
+    let inherited = (a.confinement.inherit_env, b.confinement.inherit_env);
     assert_eq!(inherited, (InheritedEnvironment::Complete, InheritedEnvironment::Standard));
-    assert_eq!((b.retry.max, b.retry.initial_delay), (1, Duration::from_millis(500)));
+    assert_eq!((b.calls.retry.max, b.calls.retry.initial_delay), (1, Duration::from_millis(500)));
     assert_eq!(config.host.start_timeout, Duration::from_millis(7500));
     assert!(config.host.allow_bare_names);
     assert_eq!(config.host.concurrent_starts, 3);
@@ -103,14 +110,16 @@ fn a_server_has_the_sharing_and_the_idle_time_of_its_entry_or_of_the_host() {
                         "c": {"command": "z", "share": "session"}}}"#,
     )
     .unwrap();
-    let sharing = |name: &str| (config.servers[name].share, config.servers[name].idle_timeout);
+    let sharing = |name: &str| {
+        (config.servers[name].lifecycle.share, config.servers[name].lifecycle.idle_timeout)
+    };
     assert_eq!(sharing("a"), (Share::Principal, Some(Duration::from_secs(60))));
     assert_eq!(sharing("b"), (Share::Process, Some(Duration::from_millis(500))));
     assert_eq!(sharing("c"), (Share::Session, Some(Duration::from_secs(60))));
     for server in config.servers.values() {
         let printed = serde_json::to_value(server).unwrap();
-        assert_eq!(printed["share"], server.share.as_str());
-        assert_eq!(printed["idleTimeout"], server.idle_timeout.unwrap().as_secs_f64());
+        assert_eq!(printed["share"], server.lifecycle.share.as_str());
+        assert_eq!(printed["idleTimeout"], server.lifecycle.idle_timeout.unwrap().as_secs_f64());
     }
 }
 
@@ -158,15 +167,15 @@ fn a_server_may_inherit_the_strict_list_and_print_its_setting_as_written() {
         ("true", InheritedEnvironment::Complete),
     ] {
         let server = server(&format!(r#""command": "x", "inheritEnv": {text}"#)).unwrap();
-        assert_eq!(server.inherit_env, inherited);
-        assert_eq!(serde_json::to_string(&server.inherit_env).unwrap(), text);
+        assert_eq!(server.confinement.inherit_env, inherited);
+        assert_eq!(serde_json::to_string(&server.confinement.inherit_env).unwrap(), text);
     }
 }
 
 #[test]
 fn a_call_may_always_take_as_long_as_it_may_go_without_an_answer() {
     let server = server(r#""command": "x", "timeout": 3000"#).unwrap();
-    assert_eq!(server.max_total_timeout, Duration::from_secs(3000));
+    assert_eq!(server.calls.max_total_timeout, Duration::from_secs(3000));
 }
 
 #[test]
@@ -183,7 +192,7 @@ fn environment_values_keep_the_text_they_are_written_as() {
 
 #[test]
 fn a_whole_number_may_be_written_with_a_fraction() {
-    assert_eq!(server(r#""command": "x", "maxConcurrent": 2.0"#).unwrap().max_concurrent, 2);
+    assert_eq!(server(r#""command": "x", "maxConcurrent": 2.0"#).unwrap().calls.max_concurrent, 2);
 }
 
 #[test]
@@ -212,7 +221,7 @@ fn the_keys_of_processes_and_urls_have_no_effect_on_an_in_process_server() {
     ");
     let server = server(keys).unwrap();
     assert_eq!(server.transport, TransportConfig::InProcess);
-    assert_eq!(server.timeout, Duration::from_secs(3));
+    assert_eq!(server.calls.timeout, Duration::from_secs(3));
 }
 
 #[test]

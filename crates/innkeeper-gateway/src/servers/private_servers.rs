@@ -70,7 +70,7 @@ impl PrivateServers {
     /// Returns the names of the servers, with their sharing policy.
     pub(crate) fn list(&self) -> Vec<(&str, Share)> {
         let servers = self.groups().flat_map(|group| &group.config.servers);
-        servers.map(|(name, server)| (name.as_str(), server.share)).collect()
+        servers.map(|(name, server)| (name.as_str(), server.lifecycle.share)).collect()
     }
 
     pub(super) fn names(&self) -> HashSet<String> {

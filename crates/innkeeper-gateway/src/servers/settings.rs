@@ -28,10 +28,10 @@ impl ServerSettings {
         let mut settings = Self::default();
         let mut stoppable = HashSet::new();
         for (name, server) in &config.servers {
-            if let Some(limit) = server.idle_timeout {
+            if let Some(limit) = server.lifecycle.idle_timeout {
                 settings.idle_timeouts.insert(name.clone(), limit);
             }
-            if matches!(server.restart, RestartPolicy::OnFailure { .. }) {
+            if matches!(server.lifecycle.restart, RestartPolicy::OnFailure { .. }) {
                 settings.restarted.insert(name.clone());
             }
             settings.dependencies.insert(name.clone(), server.dependencies.clone());
@@ -39,7 +39,7 @@ impl ServerSettings {
             if has_process {
                 settings.processes.insert(name.clone());
             }
-            if server.idle_timeout.is_some() || (has_process && has_memory_limit) {
+            if server.lifecycle.idle_timeout.is_some() || (has_process && has_memory_limit) {
                 stoppable.insert(name.clone());
             }
         }

@@ -135,8 +135,8 @@ impl CatalogEntry {
         let excluded_items = ExcludedItems::extract(&mut listing, mode, &mut definition_findings);
         let content_scanners = ContentScanners::from_config(config, server, fingerprints);
         let prompts =
-            prompt_routes(&listing.prompts, config.timeout, &content_scanners, &connection);
-        let timeout = config.timeout;
+            prompt_routes(&listing.prompts, config.calls.timeout, &content_scanners, &connection);
+        let timeout = config.calls.timeout;
         let verdict = instructions.as_ref().and_then(|text| guard::scan_instructions(text, mode));
         let instructions_withheld = verdict.as_ref().is_some_and(|verdict| verdict.withheld);
         definition_findings.extend(verdict.map(|verdict| (None, verdict)));
@@ -285,7 +285,7 @@ fn tool_route(
         argument_rules: ArgumentRules::new(name, schema, &config.tools),
         scanner: Scanner::new(config, &connection.server, schema, &connection.secret_fingerprints),
         param_headers,
-        timeout: config.tools.timeout(name).unwrap_or(config.timeout),
+        timeout: config.tools.timeout(name).unwrap_or(config.calls.timeout),
         retry_safe: safe_hints.contains(&Some(true)),
         as_task: takes_tasks && tool.view.task_support == TaskSupport::Required,
         connection: connection.clone(),

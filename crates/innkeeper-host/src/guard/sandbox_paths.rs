@@ -18,7 +18,7 @@ impl SandboxPaths {
     /// Returns the sandbox directories of a server; `None` if there are none or a directory is
     /// unknown.
     pub(super) fn from_config(config: &ServerConfig) -> Option<Self> {
-        let SandboxConfig { read, write, .. } = config.sandbox.as_ref()?;
+        let SandboxConfig { read, write, .. } = config.confinement.sandbox.as_ref()?;
         let cwd = match &config.transport {
             TransportConfig::Stdio { cwd, .. } => cwd.as_ref().map(|cwd| cwd.expose().clone()),
             TransportConfig::Http { .. }

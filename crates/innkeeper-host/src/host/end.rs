@@ -35,7 +35,7 @@ impl Host {
     pub async fn shutdown_within(&self, budget: Duration) -> ShutdownReport {
         let budget = budget.min(MAX_REQUEST_TIMEOUT);
         let config = self.0.reloader.config.load_full();
-        let servers = config.servers.values().map(|server| server.shutdown_timeout);
+        let servers = config.servers.values().map(|server| server.lifecycle.shutdown_timeout);
         let stop_time = servers.max().unwrap_or_default().min(budget / 2);
         self.shut_down(budget - stop_time, Some(Instant::now() + budget)).await
     }

@@ -64,7 +64,7 @@ impl Host {
             if server.is_some() && !log_level::can_set(connection) {
                 return Err(undeclared(&known.name));
             }
-            log_level::set(connection, level, known.config().timeout).await
+            log_level::set(connection, level, known.config().calls.timeout).await
         });
         join_all(requests).await.into_iter().collect()
     }

@@ -57,10 +57,10 @@ fn entry(server: &Server, events: &EventPublisher, tasks: &BackgroundTasks) -> C
         },
         limits: RequestLimits {
             permits: CallPermits::new(1),
-            max_total_timeout: config.max_total_timeout,
-            retry: config.retry,
+            max_total_timeout: config.calls.max_total_timeout,
+            retry: config.calls.retry,
         },
-        cache: Cache::new(config.cache).into(),
+        cache: Cache::new(config.calls.cache).into(),
         callbacks,
         subscriptions: Subscriptions::default(),
         list_ttls: ListTtls::default(),

@@ -184,7 +184,7 @@ fn resolve_endpoint(
     let declared = env.iter().map(|(name, value)| (name.clone(), value.expose().to_owned()));
     let env = innkeeper_process::child_environment(
         parent,
-        server.inherit_env,
+        server.confinement.inherit_env,
         command.expose(),
         &declared.collect(),
     );
@@ -201,7 +201,8 @@ fn resolve_endpoint(
         problem("command", message, Some("install the command, or give its full path".to_owned()))
     });
     let args = args.iter().map(|arg| arg.expose().into()).collect();
-    let server_confinement = Confinement::new(server.limits, server.sandbox.as_ref(), &base_dir);
+    let server_confinement =
+        Confinement::new(server.confinement.limits, server.confinement.sandbox.as_ref(), &base_dir);
     let launch = |program| {
         let command = command.as_written().into();
         ProcessSpec { command, program, args, env, cwd, confinement: server_confinement }

@@ -63,13 +63,13 @@ fn next_restart(start: &ServerStart) -> Option<(u32, Duration)> {
     let server = &start.server;
     let config = server.config();
     let mut status = server.status();
-    let max = match config.restart {
+    let max = match config.lifecycle.restart {
         RestartPolicy::Never => return None,
         RestartPolicy::OnFailure { max } => max,
         // The next use of a server with an idle timeout starts it, also after a crash.
         RestartPolicy::Unset
             if start.launcher.revives_servers
-                && (config.idle_timeout.is_none()
+                && (config.lifecycle.idle_timeout.is_none()
                     || status.was_unresponsive()
                     || status.restart_backoff.ready_generation() == 0) =>
         {
@@ -96,7 +96,7 @@ fn lacks_dependency(start: &ServerStart) -> bool {
 
 /// Returns whether a server that was never ready and has no restart policy stays unavailable.
 fn is_hopeless(start: &ServerStart, failure: &ServerFailure) -> bool {
-    start.server.config().restart == RestartPolicy::Unset
+    start.server.config().lifecycle.restart == RestartPolicy::Unset
         && start.server.status().restart_backoff.ready_generation() == 0
         && !failure.may_succeed_later()
 }

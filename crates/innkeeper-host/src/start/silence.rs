@@ -72,7 +72,8 @@ impl Watched {
         }
         tasks.spawn(async move {
             let silent_since = Instant::now();
-            let is_alive = pings && ping::responds(&connection, server.config().timeout).await;
+            let is_alive =
+                pings && ping::responds(&connection, server.config().calls.timeout).await;
             if !is_alive {
                 registry.mark_unavailable(&server, reason);
                 match wait_for_response(&start, &connection).await {
@@ -106,7 +107,7 @@ enum SilenceEnd {
 /// Waits until a silent server responds or has been silent for too long.
 async fn wait_for_response(start: &ServerStart, connection: &Connection) -> SilenceEnd {
     let session = &connection.session;
-    let timeout = start.server.config().timeout;
+    let timeout = start.server.config().calls.timeout;
     let restart_at = Instant::now() + timeout.clamp(MIN_SILENCE, MAX_SILENCE);
     let lasting = async {
         if !start.revives() {

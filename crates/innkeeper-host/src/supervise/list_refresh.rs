@@ -44,7 +44,7 @@ pub(crate) async fn follow_changes(
         () = async {
             match connection.negotiated.revision.era() {
                 Era::Legacy => {
-                    let limit = server.config().timeout;
+                    let limit = server.config().calls.timeout;
                     subscriptions::resubscribe(&connection, limit).await;
                 }
                 // The subscription was started before the lists were fetched.
@@ -159,7 +159,7 @@ async fn refresh_lists(
     let before = entry.full_listing();
     let mut server_listing = before.clone();
     let connection = &entry.connection;
-    let limit = server.config().timeout;
+    let limit = server.config().calls.timeout;
     let read = listing::refresh(
         connection,
         capabilities,

@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use innkeeper_config::{
-    Config, ExpandedValue, GuardModes, IdToken, InheritedEnvironment, OauthConfig, ResourceLimits,
-    SandboxConfig, ServerConfig, TransportConfig, mentions_secret, redact_argument, redact_url,
+    Config, ConfinementConfig, ExpandedValue, GuardModes, IdToken, InheritedEnvironment,
+    OauthConfig, ResourceLimits, SandboxConfig, ServerConfig, TransportConfig, mentions_secret,
+    redact_argument, redact_url,
 };
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -75,12 +76,12 @@ impl LaunchSpec {
             cwd: None,
             env: Vec::new(),
             unset_env: Vec::new(),
-            inherit_env: server.inherit_env,
+            inherit_env: server.confinement.inherit_env,
             url: None,
             headers: Vec::new(),
             headers_helper: server.headers_helper.clone(),
-            limits: server.limits,
-            sandbox: server.sandbox.clone(),
+            limits: server.confinement.limits,
+            sandbox: server.confinement.sandbox.clone(),
             oauth: server.oauth.clone(),
             packages,
             uses_shell,
@@ -192,9 +193,7 @@ fn hash_launch(server: &ServerConfig, directory: Option<&Path>) -> [u8; 32] {
     let ServerConfig {
         name,
         transport,
-        inherit_env,
-        limits,
-        sandbox,
+        confinement: ConfinementConfig { inherit_env, limits, sandbox },
         oauth,
         headers_helper,
         // Limits of time and number, and the tool filter, are not part of the launch.
@@ -202,18 +201,9 @@ fn hash_launch(server: &ServerConfig, directory: Option<&Path>) -> [u8; 32] {
         position: _,
         required: _,
         dependencies: _,
-        timeout: _,
-        init_timeout: _,
-        shutdown_timeout: _,
-        max_total_timeout: _,
-        max_concurrent: _,
-        unavailable_after_timeouts: _,
+        lifecycle: _,
+        calls: _,
         tools: _,
-        restart: _,
-        retry: _,
-        cache: _,
-        share: _,
-        idle_timeout: _,
         // Handled separately, because a stricter guard needs no approval.
         guard: _,
         extra: _,

@@ -48,8 +48,8 @@ async fn a_server_whose_input_is_closed_exits_with_0_before_any_signal() {
 async fn a_server_that_ignores_everything_is_killed_when_its_grace_is_over() {
     let (test_env, log) = (TestEnv::new(), LogCapture::capture());
     let config = test_env.config([unstoppable_fixture(&test_env, "one"), test_env.fixture("two")]);
-    assert_eq!(config.servers["one"].shutdown_timeout, Duration::from_secs(1));
-    assert_eq!(config.servers["two"].shutdown_timeout, Duration::from_secs(10));
+    assert_eq!(config.servers["one"].lifecycle.shutdown_timeout, Duration::from_secs(1));
+    assert_eq!(config.servers["two"].lifecycle.shutdown_timeout, Duration::from_secs(10));
     let host = builder(config).start().await.unwrap();
     let started_at = Instant::now();
     let report = host.shutdown().await;

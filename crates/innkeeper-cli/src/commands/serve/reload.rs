@@ -167,7 +167,7 @@ impl Reloading {
             config = config.select(&[server.as_str()]).map_err(|error| vec![error.to_string()])?;
         }
         if let Some(timeout) = self.timeout {
-            config.servers.values_mut().for_each(|server| server.timeout = timeout);
+            config.servers.values_mut().for_each(|server| server.calls.timeout = timeout);
         }
         // The digest of other commands with the same files.
         let digest = configuration_digest(&self.source, &config);
@@ -281,7 +281,8 @@ impl Reloading {
         names.dedup();
         for name in names.into_iter().filter(|_| !self.on_stdio) {
             let both = [before.get(name), config.servers.get(name)];
-            let is_private = both.iter().flatten().any(|server| server.share != Share::Process);
+            let is_private =
+                both.iter().flatten().any(|server| server.lifecycle.share != Share::Process);
             if is_private && json!(both[0]) != json!(both[1]) {
                 waiting.push(format!("the server `{name}`, which has `share`,"));
             }

@@ -113,8 +113,9 @@ pub(super) fn check_supported(
 
 /// Without other replicas, the process of this one is the only one of a server.
 pub(super) fn share_without_replicas(config: &mut Config) {
-    let singletons = config.servers.values_mut().filter(|server| server.share == Share::Singleton);
-    singletons.for_each(|server| server.share = Share::Process);
+    let singletons =
+        config.servers.values_mut().filter(|server| server.lifecycle.share == Share::Singleton);
+    singletons.for_each(|server| server.lifecycle.share = Share::Process);
 }
 
 /// The settings of what outlives the process.
@@ -173,7 +174,9 @@ pub(super) struct PrivateServerCounts {
 
 impl PrivateServerCounts {
     pub(super) fn new(config: &Config) -> Self {
-        let count = |share| config.servers.values().filter(|server| server.share == share).count();
+        let count = |share| {
+            config.servers.values().filter(|server| server.lifecycle.share == share).count()
+        };
         Self {
             singleton: count(Share::Singleton),
             principal: count(Share::Principal),
@@ -215,8 +218,8 @@ pub(super) fn print_settings(
         .servers
         .iter()
         .map(|(name, server)| {
-            let idle = server.idle_timeout.map(|time| time.as_secs_f64());
-            (name.clone(), json!({ "share": server.share, "idleTimeout": idle }))
+            let idle = server.lifecycle.idle_timeout.map(|time| time.as_secs_f64());
+            (name.clone(), json!({ "share": server.lifecycle.share, "idleTimeout": idle }))
         })
         .collect();
     let settings = json!({

@@ -35,7 +35,11 @@ fn the_import_and_the_reader_agree_on_the_keys_of_other_programs() {
         (load(&serde_json::from_str(&text).unwrap()), load(&imported.document()));
     for (name, server) in &direct.servers {
         let other = &converted.servers[name];
-        assert_eq!((server.timeout, &server.tools), (other.timeout, &other.tools), "{name}");
+        assert_eq!(
+            (server.calls.timeout, &server.tools),
+            (other.calls.timeout, &other.tools),
+            "{name}"
+        );
         assert_eq!(format!("{:?}", server.transport), format!("{:?}", other.transport));
     }
 }

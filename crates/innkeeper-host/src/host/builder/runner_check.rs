@@ -76,7 +76,7 @@ impl HostBuilder {
         let local = self.config.servers.values().filter_map(|server| match &server.transport {
             TransportConfig::Stdio { command, env, .. } => {
                 let declared = env.keys().map(|name| (name.clone(), String::new())).collect();
-                let inherited = server.inherit_env;
+                let inherited = server.confinement.inherit_env;
                 let built = child_environment(environment, inherited, command.expose(), &declared);
                 Some((server.name.clone(), missing_names(environment, &built.unwrap_or_default())))
             }
@@ -107,8 +107,9 @@ async fn runner_version(
     environment: &Environment,
     supervisor: &Supervisor,
 ) -> Result<Option<String>, String> {
-    let env = child_environment(environment, server.inherit_env, command, &IndexMap::new())
-        .map_err(|error| error.to_string())?;
+    let env =
+        child_environment(environment, server.confinement.inherit_env, command, &IndexMap::new())
+            .map_err(|error| error.to_string())?;
     // Settings of the current directory could load code.
     let directory = Path::new("/");
     let Ok(program) = innkeeper_process::resolve(command, &env, directory) else {

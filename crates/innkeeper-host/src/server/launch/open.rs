@@ -94,7 +94,7 @@ impl Launcher {
     }
 
     fn session_limits(&self, server: &Server) -> SessionLimits {
-        SessionLimits { callback_timeout: server.config().max_total_timeout, ..self.limits }
+        SessionLimits { callback_timeout: server.config().calls.max_total_timeout, ..self.limits }
     }
 
     /// Starts a task that reads stderr; the receiver resolves at the end of stderr.

@@ -68,7 +68,7 @@ impl Launcher {
         }
         running.capabilities = capabilities;
         let config = server.config();
-        let cache = Arc::new(Cache::new(config.cache));
+        let cache = Arc::new(Cache::new(config.calls.cache));
         running.session.set_cache(cache.clone());
         let connection = Arc::new(Connection {
             server: server.name.clone(),
@@ -82,9 +82,9 @@ impl Launcher {
                 client_meta: meta.as_deref().map(ClientMeta::from_raw).unwrap_or_default(),
             },
             limits: RequestLimits {
-                permits: CallPermits::new(config.max_concurrent),
-                max_total_timeout: config.max_total_timeout,
-                retry: config.retry,
+                permits: CallPermits::new(config.calls.max_concurrent),
+                max_total_timeout: config.calls.max_total_timeout,
+                retry: config.calls.retry,
             },
             cache,
             callbacks: self.callbacks.clone(),
@@ -93,7 +93,7 @@ impl Launcher {
             list_doubt: ListDoubt::default(),
             instruments: Instruments {
                 metrics: server.metrics.clone(),
-                timeout_streak: TimeoutStreak::new(config.unavailable_after_timeouts),
+                timeout_streak: TimeoutStreak::new(config.calls.unavailable_after_timeouts),
                 telemetry: self.telemetry.for_connection(
                     &server.name,
                     revision,

@@ -37,7 +37,7 @@ impl Launcher {
         let mut slot = self.start_slots.acquire().await;
         all.deadline += waiting.elapsed();
         let started = Instant::now();
-        let timeout = server.config().init_timeout;
+        let timeout = server.config().lifecycle.init_timeout;
         let own_deadline = StartDeadline { deadline: started + timeout, timeout };
         let install_timeout = self.install_timeout;
         let mut clock = StartClock {

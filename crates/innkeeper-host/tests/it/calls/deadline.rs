@@ -116,7 +116,7 @@ async fn a_server_with_a_short_timeout_times_out_while_its_neighbour_with_the_de
     let test_env = TestEnv::new();
     let servers = [test_env.fixture("short").config_key("timeout", 0.2), test_env.fixture("other")];
     let config = test_env.config(servers);
-    let timeouts = ["short", "other"].map(|server| config.servers[server].timeout);
+    let timeouts = ["short", "other"].map(|server| config.servers[server].calls.timeout);
     assert_eq!(timeouts, [Duration::from_millis(200), Duration::from_secs(30)]);
     let host = builder(config).start().await.unwrap();
     let sleep = |tool: &'static str| host.call_tool(tool, json!({"ms": 600}));
