@@ -44,6 +44,13 @@ struct RunColumn {
     test_name: String,
     provider: String,
     model: String,
+    #[serde(flatten)]
+    run: RunFacts,
+}
+
+/// What a run did and how it ended.
+#[derive(Debug, Serialize)]
+struct RunFacts {
     success: bool,
     error: Option<String>,
     iterations: u32,
@@ -58,12 +65,20 @@ impl RunColumn {
     fn new(file: &GoldenFile) -> Result<Self, CliError> {
         let run = RunView::from_file(file)?;
         let golden = &file.golden;
-        let metadata = &run.execution_metadata;
         Ok(Self {
             file: file.name(),
             test_name: golden.test_name.clone(),
             provider: golden.input.provider.clone(),
             model: golden.input.model.clone(),
+            run: RunFacts::new(run),
+        })
+    }
+}
+
+impl RunFacts {
+    fn new(run: RunView) -> Self {
+        let metadata = &run.execution_metadata;
+        Self {
             success: run.success,
             error: run.failure().map(str::to_owned),
             iterations: metadata.total_iterations,
@@ -72,7 +87,7 @@ impl RunColumn {
             total_tokens: metadata.token_usage.total_tokens,
             ms: millis(metadata.total_execution_time),
             final_result: run.final_result,
-        })
+        }
     }
 
     fn outcome(&self) -> String {
@@ -91,16 +106,16 @@ fn table(columns: &[RunColumn]) -> Table {
         let cells = columns.iter().map(|column| cell_text(&cell(column)));
         table.add_row(std::iter::once(label.to_owned()).chain(cells));
     };
-    add("test name", &|run| run.test_name.clone());
-    add("provider", &|run| run.provider.clone());
-    add("model", &|run| run.model.clone());
-    add("result", &RunColumn::outcome);
-    add("iterations", &|run| run.iterations.to_string());
-    add("calls", &|run| run.calls.join(", "));
-    add("failed calls", &|run| run.failed_calls.to_string());
-    add("tokens", &|run| run.total_tokens.to_string());
-    add("time", &|run| duration_text(run.ms));
-    add("final text", &|run| run.final_result.clone().unwrap_or_default());
+    add("test name", &|column| column.test_name.clone());
+    add("provider", &|column| column.provider.clone());
+    add("model", &|column| column.model.clone());
+    add("result", &|column| column.run.outcome());
+    add("iterations", &|column| column.run.iterations.to_string());
+    add("calls", &|column| column.run.calls.join(", "));
+    add("failed calls", &|column| column.run.failed_calls.to_string());
+    add("tokens", &|column| column.run.total_tokens.to_string());
+    add("time", &|column| duration_text(column.run.ms));
+    add("final text", &|column| column.run.final_result.clone().unwrap_or_default());
     table
 }
 

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::files;
 use super::review::{Review, read_reviews};
-use super::run_view::{RunView, millis};
+use super::run_view::{RunView, TokenView, millis};
 use crate::cli::InspectArgs;
 use crate::exit::CliError;
 use crate::output::Output;
@@ -32,25 +32,58 @@ pub(super) fn run(args: &InspectArgs, output: &mut Output) -> Result<(), CliErro
 /// What a person wants to know about a recorded run.
 #[derive(Debug, Serialize)]
 struct Inspection<'g> {
+    #[serde(flatten)]
+    recording: Recording<'g>,
+    #[serde(flatten)]
+    setup: Setup<'g>,
+    #[serde(flatten)]
+    prompts: Prompts<'g>,
+    /// The iterations with what happened in them; 0 is the time before the first request of the run.
+    iterations: Vec<Iteration<'g>>,
+    #[serde(flatten)]
+    decisions: Decisions<'g>,
+    result: RunEnd<'g>,
+    totals: Totals,
+    #[serde(flatten)]
+    judgements: Judgements<'g>,
+}
+
+#[derive(Debug, Serialize)]
+struct Recording<'g> {
     test_name: &'g str,
     origin: Origin,
     category: Option<Category>,
     recorded_at: &'g str,
     program: &'g str,
+}
+
+/// The model and the servers of the run.
+#[derive(Clone, Copy, Debug, Serialize)]
+struct Setup<'g> {
     provider: &'g str,
     model: &'g str,
     api: &'g str,
     streaming: bool,
     servers: &'g BTreeMap<String, ServerRecord>,
+}
+
+#[derive(Clone, Copy, Debug, Serialize)]
+struct Prompts<'g> {
     system_prompt: &'g str,
     user_prompt: &'g str,
     further_prompts: &'g [String],
-    /// The iterations with what happened in them; 0 is the time before the first request of the run.
-    iterations: Vec<Iteration<'g>>,
+}
+
+/// What people decided, and what servers asked.
+#[derive(Debug, Serialize)]
+struct Decisions<'g> {
     approvals: &'g [ApprovalRecord],
     questions: &'g [QuestionRecord],
-    result: RunEnd<'g>,
-    totals: Totals,
+}
+
+/// What people said about the run later.
+#[derive(Debug, Serialize)]
+struct Judgements<'g> {
     accepted: &'g [Acceptance],
     reviews: &'g [Review],
 }
@@ -73,9 +106,8 @@ struct Totals {
     failed_requests: usize,
     calls: usize,
     failed_calls: usize,
-    prompt_tokens: u64,
-    completion_tokens: u64,
-    total_tokens: u64,
+    #[serde(flatten)]
+    tokens: TokenView,
     ms: u64,
 }
 
@@ -84,35 +116,37 @@ impl<'g> Inspection<'g> {
         let iterations = Iteration::all(golden, run);
         let requests = || iterations.iter().flat_map(|iteration| &iteration.requests);
         let metadata = &run.execution_metadata;
-        let tokens = metadata.token_usage;
         let totals = Totals {
             iterations: metadata.total_iterations,
             requests: requests().count(),
             failed_requests: requests().filter(|request| request.failure.is_some()).count(),
             calls: run.tool_chain.len(),
             failed_calls: run.failed_calls(),
-            prompt_tokens: tokens.prompt_tokens,
-            completion_tokens: tokens.completion_tokens,
-            total_tokens: tokens.total_tokens,
+            tokens: metadata.token_usage,
             ms: millis(metadata.total_execution_time),
         };
         let input = &golden.input;
         Self {
-            test_name: &golden.test_name,
-            origin: golden.origin,
-            category: golden.category,
-            recorded_at: &golden.recorded_at,
-            program: &golden.program,
-            provider: &input.provider,
-            model: &input.model,
-            api: &input.api,
-            streaming: input.streaming,
-            servers: &golden.servers,
-            system_prompt: &input.system_prompt,
-            user_prompt: &input.user_prompt,
-            further_prompts: &input.further_prompts,
-            approvals: &golden.approvals,
-            questions: &golden.questions,
+            recording: Recording {
+                test_name: &golden.test_name,
+                origin: golden.origin,
+                category: golden.category,
+                recorded_at: &golden.recorded_at,
+                program: &golden.program,
+            },
+            setup: Setup {
+                provider: &input.provider,
+                model: &input.model,
+                api: &input.api,
+                streaming: input.streaming,
+                servers: &golden.servers,
+            },
+            prompts: Prompts {
+                system_prompt: &input.system_prompt,
+                user_prompt: &input.user_prompt,
+                further_prompts: &input.further_prompts,
+            },
+            decisions: Decisions { approvals: &golden.approvals, questions: &golden.questions },
             result: RunEnd {
                 success: run.success,
                 final_result: run.final_result.as_deref(),
@@ -120,8 +154,7 @@ impl<'g> Inspection<'g> {
                 failed_iteration: (!run.success).then_some(metadata.total_iterations),
             },
             totals,
-            accepted: &golden.accepted,
-            reviews,
+            judgements: Judgements { accepted: &golden.accepted, reviews },
             iterations,
         }
     }

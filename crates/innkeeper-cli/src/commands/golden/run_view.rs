@@ -1,7 +1,7 @@
 //! The recorded result of a run, as far as the commands read it.
 
 use innkeeper_agent::golden::Golden;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::exit::CliError;
@@ -39,16 +39,21 @@ pub(super) struct CallView {
     pub(super) execution_time: f64,
     #[serde(default)]
     pub(super) reasoning: String,
-    #[serde(default)]
-    pub(super) retry_attempt: u32,
-    #[serde(default)]
-    pub(super) failed_attempts: u32,
-    #[serde(default)]
-    pub(super) cached: bool,
+    #[serde(flatten)]
+    pub(super) attempts: AttemptsView,
     #[serde(default)]
     pub(super) mechanism: String,
     #[serde(default)]
     pub(super) tool_call_id: Option<String>,
+}
+
+/// How often a call was made.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
+pub(super) struct AttemptsView {
+    pub(super) cached: bool,
+    pub(super) retry_attempt: u32,
+    pub(super) failed_attempts: u32,
 }
 
 /// A message of the conversation.
@@ -92,7 +97,7 @@ pub(super) struct MetadataView {
 }
 
 /// The reported tokens.
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub(super) struct TokenView {
     pub(super) prompt_tokens: u64,

@@ -36,10 +36,8 @@ pub(super) fn run(args: &StatsArgs, output: &mut Output) -> Result<(), CliError>
 struct GoldenStats {
     goldens: usize,
     succeeded: usize,
-    providers: Counts,
-    categories: Counts,
-    origins: Counts,
-    apis: Counts,
+    #[serde(flatten)]
+    coverage: Coverage,
     /// The calls that reached a server, by public name.
     tools: BTreeMap<String, ToolCounts>,
     requests: usize,
@@ -47,6 +45,15 @@ struct GoldenStats {
     request_failures: Counts,
     /// How the model made its calls: `native`, or written in a text and recovered.
     mechanisms: Counts,
+}
+
+/// Where the goldens come from, and what they cover.
+#[derive(Debug, Default, Serialize)]
+struct Coverage {
+    providers: Counts,
+    categories: Counts,
+    origins: Counts,
+    apis: Counts,
 }
 
 /// The calls of one tool.
@@ -68,13 +75,9 @@ struct StatsJson<'s> {
 
 impl GoldenStats {
     fn add(&mut self, golden: &Golden, run: &RunView) {
-        let category = golden.category.map_or("none", Category::as_str);
         self.goldens += 1;
         self.succeeded += usize::from(run.success);
-        increment(&mut self.providers, &golden.input.provider);
-        increment(&mut self.categories, category);
-        increment(&mut self.origins, golden.origin.as_str());
-        increment(&mut self.apis, &golden.input.api);
+        self.coverage.add(golden);
         for call in &golden.tool_calls {
             let tool = self.tools.entry(call.name.clone()).or_default();
             tool.calls += 1;
@@ -93,6 +96,24 @@ impl GoldenStats {
         }
     }
 
+    fn to_json(&self) -> StatsJson<'_> {
+        StatsJson {
+            stats: self,
+            missing_categories: self.coverage.missing_categories(),
+            missing_providers: self.coverage.missing_providers(),
+        }
+    }
+}
+
+impl Coverage {
+    fn add(&mut self, golden: &Golden) {
+        let category = golden.category.map_or("none", Category::as_str);
+        increment(&mut self.providers, &golden.input.provider);
+        increment(&mut self.categories, category);
+        increment(&mut self.origins, golden.origin.as_str());
+        increment(&mut self.apis, &golden.input.api);
+    }
+
     /// Returns the categories without a golden.
     fn missing_categories(&self) -> Vec<&'static str> {
         let names = Category::ALL.into_iter().map(Category::as_str);
@@ -103,14 +124,6 @@ impl GoldenStats {
     fn missing_providers(&self) -> Vec<&'static str> {
         let names = ProviderId::ALL.into_iter().map(ProviderId::name);
         names.filter(|name| !self.providers.contains_key(*name)).collect()
-    }
-
-    fn to_json(&self) -> StatsJson<'_> {
-        StatsJson {
-            stats: self,
-            missing_categories: self.missing_categories(),
-            missing_providers: self.missing_providers(),
-        }
     }
 }
 
@@ -142,10 +155,10 @@ fn print(stats: &GoldenStats, output: &mut Output) -> Result<(), CliError> {
     let mut table = Table::without_headings();
     table.add_fact("goldens", &stats.goldens.to_string());
     table.add_fact("succeeded", &stats.succeeded.to_string());
-    table.add_fact("providers", &counts_text(&stats.providers));
-    table.add_fact("categories", &counts_text(&stats.categories));
-    table.add_fact("origins", &counts_text(&stats.origins));
-    table.add_fact("APIs", &counts_text(&stats.apis));
+    table.add_fact("providers", &counts_text(&stats.coverage.providers));
+    table.add_fact("categories", &counts_text(&stats.coverage.categories));
+    table.add_fact("origins", &counts_text(&stats.coverage.origins));
+    table.add_fact("APIs", &counts_text(&stats.coverage.apis));
     table.add_fact("requests", &stats.requests.to_string());
     table.add_fact("failed requests", &counts_text(&stats.request_failures));
     table.add_fact("mechanisms", &counts_text(&stats.mechanisms));
@@ -159,9 +172,10 @@ fn print(stats: &GoldenStats, output: &mut Output) -> Result<(), CliError> {
         output.print_table(&table)?;
     }
     output.print_data("")?;
-    for (what, missing) in
-        [("categories", stats.missing_categories()), ("providers", stats.missing_providers())]
-    {
+    for (what, missing) in [
+        ("categories", stats.coverage.missing_categories()),
+        ("providers", stats.coverage.missing_providers()),
+    ] {
         let label = output.paint(Style::Note, &format!("missing {what}"));
         let names = if missing.is_empty() { "none".to_owned() } else { missing.join(", ") };
         output.print_message(&format!("{label}: {names}"))?;

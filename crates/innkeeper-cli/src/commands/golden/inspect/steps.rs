@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use url::Url;
 
-use super::super::run_view::{CallView, ErrorView, RunView, TokenView, millis};
+use super::super::run_view::{AttemptsView, CallView, ErrorView, RunView, TokenView, millis};
 
 /// One model response with its requests and calls.
 #[derive(Debug, Serialize)]
@@ -42,14 +42,20 @@ pub(super) struct Call<'g> {
     pub(super) tool: &'g str,
     pub(super) arguments: &'g RawValue,
     pub(super) mechanism: &'g str,
+    #[serde(flatten)]
+    pub(super) outcome: CallOutcome<'g>,
+    #[serde(flatten)]
+    pub(super) attempts: AttemptsView,
+    pub(super) recovery_action: Option<&'g str>,
+}
+
+/// How a tool call ended.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(super) struct CallOutcome<'g> {
     pub(super) success: bool,
     pub(super) result: Option<&'g RawValue>,
     pub(super) error: Option<&'g str>,
     pub(super) ms: u64,
-    pub(super) cached: bool,
-    pub(super) retry_attempt: u32,
-    pub(super) failed_attempts: u32,
-    pub(super) recovery_action: Option<&'g str>,
 }
 
 impl<'g> Iteration<'g> {
@@ -149,13 +155,13 @@ impl<'g> Call<'g> {
             tool: &call.tool_name,
             arguments: &call.arguments,
             mechanism: &call.mechanism,
-            success: call.success,
-            result: call.result.as_deref(),
-            error: call.error.as_deref(),
-            ms: millis(call.execution_time),
-            cached: call.cached,
-            retry_attempt: call.retry_attempt,
-            failed_attempts: call.failed_attempts,
+            outcome: CallOutcome {
+                success: call.success,
+                result: call.result.as_deref(),
+                error: call.error.as_deref(),
+                ms: millis(call.execution_time),
+            },
+            attempts: call.attempts,
             recovery_action: run.recovery_action(call),
         }
     }

@@ -5,9 +5,9 @@ use std::io;
 use innkeeper_agent::golden::{Answer, Category, QuestionRecord, on_one_line};
 
 use super::super::plural;
-use super::super::run_view::{TokenView, duration_text};
-use super::Inspection;
-use super::steps::{Call, Iteration, Request};
+use super::super::run_view::{AttemptsView, TokenView, duration_text};
+use super::steps::{Call, CallOutcome, Iteration, Request};
+use super::{Decisions, Inspection, Prompts, Setup};
 use crate::exit::CliError;
 use crate::output::{Output, Style, escape_inline, shorten, wrap};
 
@@ -26,7 +26,7 @@ pub(super) fn print(inspection: &Inspection<'_>, output: &mut Output) -> Result<
     for iteration in &inspection.iterations {
         page.print_iteration(iteration)?;
     }
-    page.print_decisions(inspection)?;
+    page.print_decisions(&inspection.decisions)?;
     page.print_end(inspection)?;
     Ok(())
 }
@@ -64,15 +64,16 @@ impl Page<'_> {
     }
 
     fn print_header(&mut self, inspection: &Inspection<'_>) -> io::Result<()> {
-        let category = inspection.category.map_or("no category", Category::as_str);
-        let origin = inspection.origin.as_str();
-        self.heading(&format!("{} ({origin}, {category})", inspection.test_name))?;
-        self.line("date", &format!("{} by {}", inspection.recorded_at, inspection.program))?;
-        let streamed = if inspection.streaming { ", streamed" } else { "" };
-        let Inspection { provider, model, api, .. } = inspection;
+        let recording = &inspection.recording;
+        let category = recording.category.map_or("no category", Category::as_str);
+        let origin = recording.origin.as_str();
+        self.heading(&format!("{} ({origin}, {category})", recording.test_name))?;
+        self.line("date", &format!("{} by {}", recording.recorded_at, recording.program))?;
+        let Setup { provider, model, api, streaming, servers } = inspection.setup;
+        let streamed = if streaming { ", streamed" } else { "" };
         let api = if api.is_empty() { "unknown APIs" } else { api };
         self.line("model", &format!("{provider} {model} over {api}{streamed}"))?;
-        for (name, server) in inspection.servers {
+        for (name, server) in servers {
             match (server.ready, &server.reason) {
                 (true, _) => self.line("server", &format!("{name} is ready"))?,
                 (false, reason) => {
@@ -81,11 +82,12 @@ impl Page<'_> {
                 }
             }
         }
-        if !inspection.system_prompt.is_empty() {
-            self.line("system", inspection.system_prompt)?;
+        let Prompts { system_prompt, user_prompt, further_prompts } = inspection.prompts;
+        if !system_prompt.is_empty() {
+            self.line("system", system_prompt)?;
         }
-        self.line("user", inspection.user_prompt)?;
-        for prompt in inspection.further_prompts {
+        self.line("user", user_prompt)?;
+        for prompt in further_prompts {
             self.line("then", prompt)?;
         }
         Ok(())
@@ -136,21 +138,21 @@ impl Page<'_> {
             mechanism => format!(" ({mechanism})"),
         };
         self.line("call", &format!("{}{origin} {}", call.tool, on_one_line(call.arguments)))?;
-        let ms = duration_text(call.ms);
-        let mut notes = Vec::new();
-        if call.cached {
-            notes.push("from the cache".to_owned());
+        let CallOutcome { success, result, error, ms } = call.outcome;
+        let ms = duration_text(ms);
+        let AttemptsView { cached, retry_attempt, failed_attempts } = call.attempts;
+        let mut notes = String::new();
+        if cached {
+            notes.push_str(", from the cache");
         }
-        if call.retry_attempt > 0 {
-            notes.push(format!("retry {}", call.retry_attempt));
+        if retry_attempt > 0 {
+            notes.push_str(&format!(", retry {retry_attempt}"));
         }
-        if call.failed_attempts > 0 {
-            let attempts = call.failed_attempts;
-            notes.push(format!("malformed before: {attempts}"));
+        if failed_attempts > 0 {
+            notes.push_str(&format!(", malformed before: {failed_attempts}"));
         }
-        let notes: String = notes.iter().map(|note| format!(", {note}")).collect();
-        let result = call.result.map_or_else(|| "no result".to_owned(), on_one_line);
-        match (call.success, call.error) {
+        let result = result.map_or_else(|| "no result".to_owned(), on_one_line);
+        match (success, error) {
             (true, _) => self.line("result", &format!("in {ms}{notes}: {result}"))?,
             (false, Some(error)) => self.failure(&format!("in {ms}{notes}: {error}"))?,
             (false, None) => self.failure(&format!("in {ms}{notes}: {result}"))?,
@@ -159,13 +161,13 @@ impl Page<'_> {
     }
 
     /// Prints the decisions of people and the questions of servers.
-    fn print_decisions(&mut self, inspection: &Inspection<'_>) -> io::Result<()> {
-        if inspection.approvals.is_empty() && inspection.questions.is_empty() {
+    fn print_decisions(&mut self, decisions: &Decisions<'_>) -> io::Result<()> {
+        if decisions.approvals.is_empty() && decisions.questions.is_empty() {
             return Ok(());
         }
         self.output.print_data("")?;
         self.heading("decisions")?;
-        for approval in inspection.approvals {
+        for approval in decisions.approvals {
             let tool = &approval.tool;
             match &approval.answer {
                 Answer::Approved {} => self.line("approved", tool)?,
@@ -175,7 +177,7 @@ impl Page<'_> {
                 Answer::Denied(reason) => self.line("denied", &format!("{tool}: {reason}"))?,
             }
         }
-        for question in inspection.questions {
+        for question in decisions.questions {
             let QuestionRecord { server, method, params, answer, .. } = question;
             self.line("question", &format!("{method} of {server}: {}", on_one_line(params)))?;
             let answer = answer.as_deref().map_or_else(|| "none".to_owned(), on_one_line);
@@ -200,18 +202,13 @@ impl Page<'_> {
         self.line("calls", &format!("{calls}, {} failed", totals.failed_calls))?;
         let requests = format!("{} request{}", totals.requests, plural(totals.requests));
         self.line("requests", &format!("{requests}, {} failed", totals.failed_requests))?;
-        let tokens = TokenView {
-            prompt_tokens: totals.prompt_tokens,
-            completion_tokens: totals.completion_tokens,
-            total_tokens: totals.total_tokens,
-        };
-        self.line("tokens", &tokens_text(tokens))?;
+        self.line("tokens", &tokens_text(totals.tokens))?;
         self.line("time", &duration_text(totals.ms))?;
-        for acceptance in inspection.accepted {
+        for acceptance in inspection.judgements.accepted {
             let text = format!("{} by {}: {}", acceptance.when, acceptance.who, acceptance.why);
             self.line("accepted", &text)?;
         }
-        for review in inspection.reviews {
+        for review in inspection.judgements.reviews {
             self.line("review", &review.to_line())?;
         }
         Ok(())
