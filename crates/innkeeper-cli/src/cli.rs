@@ -10,7 +10,7 @@ pub(crate) use commands::{
     AddArgs, ApprovalArg, AskArgs, BuiltinServerKind, CallArgs, ChatArgs, CompletionsArgs,
     DemoArgs, ExportRetriesArgs, ExtractArgs, HostCommand, ImportArgs, LockArgs, LogStatsArgs,
     LoginArgs, ModelArgs, ModelCommand, ModelFetchArgs, ModelListArgs, ModelSelectionArgs,
-    ModelServeArgs, NamesArg, PromptArgs, ReadArgs, ResultForm, ServeArgs, ServerArgs,
+    ModelServeArgs, NamesArg, PromptArgs, ReadArgs, ResultForm, RunFileArgs, ServeArgs, ServerArgs,
     ServerNameArgs, ThemeArg, ToolsArgs, WhyArgs,
 };
 pub(crate) use golden::{
@@ -61,6 +61,38 @@ pub(crate) struct GlobalOptions {
     /// configuration directory of the user.
     #[arg(long = "config", value_name = "FILE", global = true)]
     pub(crate) config: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) server: SingleServerOptions,
+    /// Trust the servers of the configuration file that innkeeper found, and store the decision
+    ///
+    /// Without this option, innkeeper asks on the terminal once for each new or changed server.
+    /// Files given with `--config`, `--stdio`, `--url` and the file of the user are trusted.
+    #[arg(long, global = true)]
+    pub(crate) trust: bool,
+    /// Fail if a server fails that the configuration requires
+    ///
+    /// Without this option, `tools`, `ask`, `read` and `lock --check` use the servers that start.
+    #[arg(long, global = true)]
+    pub(crate) strict: bool,
+    /// Start own servers, even if an `innkeeper serve` of the same configuration runs
+    ///
+    /// Without this option, `call`, `read` and `prompt` use the servers of the running `serve`, and
+    /// `serve` lets them.
+    #[arg(long, global = true)]
+    pub(crate) no_attach: bool,
+    /// Print exactly one JSON value on stdout
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) log: LogOptions,
+    /// Timeout of one request to a server; default: `timeout` of the server
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, global = true)]
+    pub(crate) timeout: Option<Duration>,
+}
+
+/// A server in place of a configuration.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct SingleServerOptions {
     /// Command line of a server to use in place of a configuration; no shell runs
     ///
     /// The command line is split into words like in a POSIX shell. The name of the server is the
@@ -103,26 +135,18 @@ pub(crate) struct GlobalOptions {
         help_heading = SERVER_HEADING
     )]
     pub(crate) env: Vec<Secret>,
-    /// Trust the servers of the configuration file that innkeeper found, and store the decision
-    ///
-    /// Without this option, innkeeper asks on the terminal once for each new or changed server.
-    /// Files given with `--config`, `--stdio`, `--url` and the file of the user are trusted.
-    #[arg(long, global = true)]
-    pub(crate) trust: bool,
-    /// Fail if a server fails that the configuration requires
-    ///
-    /// Without this option, `tools`, `ask`, `read` and `lock --check` use the servers that start.
-    #[arg(long, global = true)]
-    pub(crate) strict: bool,
-    /// Start own servers, even if an `innkeeper serve` of the same configuration runs
-    ///
-    /// Without this option, `call`, `read` and `prompt` use the servers of the running `serve`, and
-    /// `serve` lets them.
-    #[arg(long, global = true)]
-    pub(crate) no_attach: bool,
-    /// Print exactly one JSON value on stdout
-    #[arg(long, global = true)]
-    pub(crate) json: bool,
+}
+
+impl SingleServerOptions {
+    /// Whether the command line names a server.
+    pub(crate) fn is_given(&self) -> bool {
+        self.stdio.is_some() || self.url.is_some()
+    }
+}
+
+/// Where and what the program logs.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct LogOptions {
     /// Minimum log level on stderr
     #[arg(
         long,
@@ -146,9 +170,6 @@ pub(crate) struct GlobalOptions {
     /// Append the log to a file, from `info` on
     #[arg(long, value_name = "FILE", global = true)]
     pub(crate) log_file: Option<PathBuf>,
-    /// Timeout of one request to a server; default: `timeout` of the server
-    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, global = true)]
-    pub(crate) timeout: Option<Duration>,
 }
 
 /// Heading of the options that describe one server.

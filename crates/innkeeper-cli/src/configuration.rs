@@ -111,8 +111,8 @@ fn shared_digest(
     let global = &context.global;
     let is_alone = global.no_attach
         || global.strict
-        || global.log_file.is_some()
-        || global.log_level < LogLevel::Warning;
+        || global.log.log_file.is_some()
+        || global.log.log_level < LogLevel::Warning;
     if is_alone { None } else { configuration_digest(source, config) }
 }
 

@@ -107,7 +107,7 @@ fn main() -> ExitCode {
 
 /// Opens the file of `--log-file` for appending.
 fn open_log_file(global: &GlobalOptions) -> Result<Option<File>, CliError> {
-    let Some(path) = &global.log_file else { return Ok(None) };
+    let Some(path) = &global.log.log_file else { return Ok(None) };
     let file = log::open_file(path).map_err(|error| {
         CliError::usage(format!("cannot open the log file `{}`", path.display())).with_source(error)
     })?;
@@ -122,8 +122,8 @@ fn install_log(
     stderr: &LogSink,
     file: Option<&LogSink>,
 ) {
-    let level = global.log_level;
-    let format = global.log_format;
+    let level = global.log.log_level;
+    let format = global.log.log_format;
     let is_terminal = std::io::stderr().is_terminal();
     let style = TerminalStyle {
         colour: output.colours_stderr(),

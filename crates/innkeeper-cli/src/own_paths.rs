@@ -22,7 +22,7 @@ pub(crate) fn own_paths(context: &CommandContext) -> Vec<PathBuf> {
         state_dir(environment),
         socket_directory(environment),
         default_models_dir(environment),
-        context.global.log_file.clone(),
+        context.global.log.log_file.clone(),
     ];
     let all = config.into_iter().chain(beside.into_iter().flatten());
     all.chain(directories.into_iter().flatten()).collect()

@@ -108,12 +108,8 @@ pub(crate) struct ServeArgs {
     /// 127.0.0.1:7300]
     #[arg(long, value_name = "ADDRESS", conflicts_with = "on_stdio")]
     pub(crate) listen: Option<SocketAddr>,
-    /// Serve one client on stdin and stdout; on the command line this is `--stdio` without a command
-    #[arg(long, hide = true)]
-    pub(crate) on_stdio: bool,
-    /// With `--stdio`, start and serve only this server and those that it depends on
-    #[arg(long, value_name = "SERVER", requires = "on_stdio")]
-    pub(crate) server: Option<String>,
+    #[command(flatten)]
+    pub(crate) stdio: ServeStdioArgs,
     /// Names of tools and prompts for clients [default: `serve.names`, else `prefixed`]
     #[arg(long, value_name = "STYLE", value_enum)]
     pub(crate) names: Option<NamesArg>,
@@ -134,6 +130,17 @@ pub(crate) struct ServeArgs {
     /// Print the settings in effect as JSON, and start nothing
     #[arg(long)]
     pub(crate) print_config: bool,
+}
+
+/// The one client on stdin and stdout.
+#[derive(Args, Debug)]
+pub(crate) struct ServeStdioArgs {
+    /// Serve one client on stdin and stdout; on the command line this is `--stdio` without a command
+    #[arg(long, hide = true)]
+    pub(crate) on_stdio: bool,
+    /// With `--stdio`, start and serve only this server and those that it depends on
+    #[arg(long, value_name = "SERVER", requires = "on_stdio")]
+    pub(crate) server: Option<String>,
 }
 
 /// The form of names for clients.
@@ -271,6 +278,17 @@ pub(crate) struct AskArgs {
     /// Use the demo servers and their sample files instead of a configuration
     #[arg(long, conflicts_with_all = ["config", "stdio", "url"])]
     pub(crate) demo: bool,
+    #[command(flatten)]
+    pub(crate) agent: AskAgentArgs,
+    #[command(flatten)]
+    pub(crate) strategy: StrategyArgs,
+    #[command(flatten)]
+    pub(crate) files: RunFileArgs,
+}
+
+/// The agent of `ask`.
+#[derive(Args, Debug)]
+pub(crate) struct AskAgentArgs {
     /// System prompt
     #[arg(long, value_name = "TEXT")]
     pub(crate) system: Option<String>,
@@ -289,6 +307,11 @@ pub(crate) struct AskArgs {
     /// Prefix of the tool names that the model sees; default: none
     #[arg(long, value_name = "NAME")]
     pub(crate) namespace: Option<String>,
+}
+
+/// What the agent of `ask` remembers and how it proceeds.
+#[derive(Args, Debug)]
+pub(crate) struct StrategyArgs {
     /// End at the first failed tool call, without another approach
     #[arg(long)]
     pub(crate) no_backtracking: bool,
@@ -301,6 +324,11 @@ pub(crate) struct AskArgs {
     /// Let the model write a plan before its first tool call
     #[arg(long)]
     pub(crate) plan: bool,
+}
+
+/// The files that `ask` writes and replays.
+#[derive(Args, Debug)]
+pub(crate) struct RunFileArgs {
     /// Append failed and corrected tool calls to a file as JSON Lines, for `export-retries`
     #[arg(long, value_name = "FILE")]
     pub(crate) retries: Option<PathBuf>,
@@ -347,6 +375,17 @@ pub(crate) struct ChatArgs {
     /// Use the demo servers and their sample files instead of a configuration
     #[arg(long, conflicts_with_all = ["config", "stdio", "url"])]
     pub(crate) demo: bool,
+    #[command(flatten)]
+    pub(crate) stored: StoredChatArgs,
+    #[command(flatten)]
+    pub(crate) agent: ChatAgentArgs,
+    #[command(flatten)]
+    pub(crate) display: ChatDisplayArgs,
+}
+
+/// What of a `chat` is in files.
+#[derive(Args, Debug)]
+pub(crate) struct StoredChatArgs {
     /// Continue a stored conversation; without an id, the newest
     #[arg(long, value_name = "ID", num_args = 0..=1, default_missing_value = "")]
     pub(crate) resume: Option<String>,
@@ -359,6 +398,11 @@ pub(crate) struct ChatArgs {
     /// Record the chat in a file that replays as a test, written when you leave
     #[arg(long, value_name = "FILE", conflicts_with_all = ["resume", "list"])]
     pub(crate) record: Option<PathBuf>,
+}
+
+/// The agent of `chat`.
+#[derive(Args, Debug)]
+pub(crate) struct ChatAgentArgs {
     /// System prompt
     #[arg(long, value_name = "TEXT")]
     pub(crate) system: Option<String>,
@@ -371,6 +415,11 @@ pub(crate) struct ChatArgs {
     /// Maximum number of model requests per message
     #[arg(long, value_name = "NUMBER", default_value_t = 25, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_iterations: u32,
+}
+
+/// How `chat` reads and shows messages.
+#[derive(Args, Debug)]
+pub(crate) struct ChatDisplayArgs {
     /// Read messages from stdin and print lines; default if stdin or stdout is no terminal
     #[arg(long)]
     pub(crate) plain: bool,

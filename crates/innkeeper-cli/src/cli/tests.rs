@@ -57,7 +57,7 @@ fn config_may_be_given_more_than_once() {
 /// Proves: FR9.5
 #[test]
 fn the_five_severities_are_accepted_in_any_case_and_warning_is_the_default() {
-    assert_eq!(parse(&["tools"]).unwrap().global.log_level, LogLevel::Warning);
+    assert_eq!(parse(&["tools"]).unwrap().global.log.log_level, LogLevel::Warning);
     for (name, level) in [
         ("debug", LogLevel::Debug),
         ("info", LogLevel::Info),
@@ -65,7 +65,7 @@ fn the_five_severities_are_accepted_in_any_case_and_warning_is_the_default() {
         ("error", LogLevel::Error),
         ("CRITICAL", LogLevel::Critical),
     ] {
-        assert_eq!(parse(&["tools", "--log-level", name]).unwrap().global.log_level, level);
+        assert_eq!(parse(&["tools", "--log-level", name]).unwrap().global.log.log_level, level);
     }
     assert!(parse(&["tools", "--log-level", "loud"]).is_err());
 }

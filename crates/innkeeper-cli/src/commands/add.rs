@@ -18,7 +18,7 @@ use crate::trust;
 pub(super) fn run(context: &mut CommandContext, args: &AddArgs) -> Result<(), CliError> {
     reject_server_options(context)?;
     let name = &args.name;
-    let options = &context.global;
+    let options = &context.global.server;
     let (definition, unused, option) = match &args.address {
         Some(url) => {
             let definition = server_definition::remote_definition(url, &options.header);

@@ -58,13 +58,13 @@ pub(super) async fn run(context: &mut CommandContext, args: &AskArgs) -> Result<
 }
 
 async fn run_prompt(context: &mut CommandContext, args: &AskArgs) -> Result<(), CliError> {
-    let choice = GoldenChoice::of_ask(args, &context.environment);
+    let choice = GoldenChoice::of_ask(&args.files, &context.environment);
     if let Some(choice) = choice
         && let Some(unused) = choice.replay()
     {
         return replay::run(context, args, choice.file, unused).await;
     }
-    let target = RecordTarget::new(choice, args.trace.as_deref(), &context.environment)?;
+    let target = RecordTarget::new(choice, args.files.trace.as_deref(), &context.environment)?;
     let mut recording = target.map(RunRecording::new);
     let recorder = recording.as_ref().map(|recording| recording.recorder.clone());
     let (selected, (mut loaded, _demo)) = match (
@@ -79,9 +79,9 @@ async fn run_prompt(context: &mut CommandContext, args: &AskArgs) -> Result<(), 
         let timeouts = &mut server.calls.unavailable_after_timeouts;
         *timeouts = (*timeouts).max(UNAVAILABLE_AFTER_TIMEOUTS);
     }
-    let terminal = terminal_for(args.approve)?;
+    let terminal = terminal_for(args.agent.approve)?;
     let mut server_requests =
-        server_request_handler(args.approve, args.sampling, terminal.as_ref());
+        server_request_handler(args.agent.approve, args.agent.sampling, terminal.as_ref());
     if let Some(recorder) = &recorder {
         server_requests = server_requests.map(|handler| recorder.record_questions(&handler));
     }
@@ -101,8 +101,8 @@ async fn run_prompt(context: &mut CommandContext, args: &AskArgs) -> Result<(), 
         HostOptions { server_requests, stop: Some(stop.clone()), ..HostOptions::default() };
     let result = with_available_servers(context, loaded, options, async |host, output| {
         print_failed_servers(host, output)?;
-        let mut report =
-            GhostResult::before_run(args.system.as_deref().unwrap_or_default(), provider.name());
+        let system = args.agent.system.as_deref().unwrap_or_default();
+        let mut report = GhostResult::before_run(system, provider.name());
         report.set_model(&*provider);
         // Before the run, which may lose servers.
         report.tools_discovered = host.list_tools().len();
@@ -113,7 +113,7 @@ async fn run_prompt(context: &mut CommandContext, args: &AskArgs) -> Result<(), 
                 report.add_server_error(name, reason);
             }
         }
-        let namespace_name = args.namespace.as_deref().unwrap_or(DEFAULT_NAMESPACE);
+        let namespace_name = args.agent.namespace.as_deref().unwrap_or(DEFAULT_NAMESPACE);
         let parts = AgentParts {
             provider: provider.clone(),
             tools: Arc::new(ResourceTools::after_first_link(host.clone())),
@@ -125,7 +125,7 @@ async fn run_prompt(context: &mut CommandContext, args: &AskArgs) -> Result<(), 
             Some(recorder) => recorder.namespaced_agent(parts),
             None => parts.into_agent(),
         };
-        let mut result = run_agent(&agent, &prompt, args.approve, &stop, output).await?;
+        let mut result = run_agent(&agent, &prompt, args.agent.approve, &stop, output).await?;
         namespace.restore_names(&mut result);
         report.finish(result, agent.conversation());
         let printed = print_outcome(&RunJson::new(&report.result, &report.context()), output);
@@ -146,7 +146,7 @@ async fn run_prompt(context: &mut CommandContext, args: &AskArgs) -> Result<(), 
             }
         }
         let report = report.result;
-        if let Some(file) = &args.retries {
+        if let Some(file) = &args.files.retries {
             append_corrections(file, provider.model(), &report, endpoint.as_ref())?;
         }
         printed
@@ -178,7 +178,7 @@ pub(crate) fn print_failure(
     let context = RunContext {
         provider: model.and_then(|model| model.provider.as_deref()).unwrap_or_default(),
         model: model.and_then(|model| model.name.as_deref()).unwrap_or_default(),
-        system: args.and_then(|args| args.system.as_deref()).unwrap_or_default(),
+        system: args.and_then(|args| args.agent.system.as_deref()).unwrap_or_default(),
         conversation: &Conversation::new(),
         tools_discovered: 0,
         servers_connected: 0,
@@ -188,20 +188,20 @@ pub(crate) fn print_failure(
 
 fn agent_settings(args: &AskArgs) -> AgentSettings {
     let mut settings = AgentSettings {
-        system: args.system.clone().unwrap_or_default(),
-        approval_policy: match args.approve {
+        system: args.agent.system.clone().unwrap_or_default(),
+        approval_policy: match args.agent.approve {
             ApprovalArg::All => ApprovalPolicy::AllowAll,
             ApprovalArg::Ask => ApprovalPolicy::Ask,
             ApprovalArg::Never => ApprovalPolicy::DenyAll,
         },
         ..AgentSettings::default()
     };
-    settings.limits.max_iterations = args.max_iterations;
-    settings.requests.conversation_memory = !args.no_memory;
-    settings.requests.temperature = args.temperature;
-    settings.tool_use.tool_calling = args.tool_calling.into();
-    settings.tool_use.planning = args.plan;
-    settings.tool_use.backtracking = !args.no_backtracking;
+    settings.limits.max_iterations = args.agent.max_iterations;
+    settings.requests.conversation_memory = !args.strategy.no_memory;
+    settings.requests.temperature = args.strategy.temperature;
+    settings.tool_use.tool_calling = args.agent.tool_calling.into();
+    settings.tool_use.planning = args.strategy.plan;
+    settings.tool_use.backtracking = !args.strategy.no_backtracking;
     settings
 }
 

@@ -46,15 +46,15 @@ use crate::state_dir::state_dir;
 const URGENT_STOP_TIME: Duration = Duration::from_secs(1);
 
 pub(super) async fn run(context: &mut CommandContext, args: &ChatArgs) -> Result<(), CliError> {
-    if args.respond && !context.output.is_json() {
+    if args.display.respond && !context.output.is_json() {
         return Err(CliError::usage("`--respond` needs `--json`"));
     }
-    let choice = args.record.as_deref().map(GoldenChoice::to_record);
+    let choice = args.stored.record.as_deref().map(GoldenChoice::to_record);
     let target = RecordTarget::new(choice, None, &context.environment)?;
     let mut recording = target.map(RunRecording::new);
     let recorder = recording.as_ref().map(|recording| recording.recorder.clone());
     let directory = conversation_directory(&context.environment);
-    if args.list {
+    if args.stored.list {
         return list(context, directory);
     }
     let is_plain = is_plain(context, args);
@@ -72,14 +72,14 @@ pub(super) async fn run(context: &mut CommandContext, args: &ChatArgs) -> Result
         (Err(failure), Ok(_)) | (Ok(_), Err(failure)) => return Err(failure),
         (Err(model), Err(servers)) => return Err(model.merge(servers)),
     };
-    let directory = directory.filter(|_| !args.no_store);
+    let directory = directory.filter(|_| !args.stored.no_store);
     let stored = open_conversation(args, directory.as_ref())?;
     let model = selected.prepare(recorder.as_ref()).await?;
     if let Some(recording) = &mut recording {
         recording.set_configuration(model.endpoint.as_ref(), &loaded.config);
     }
     let (questioner, questions) = Questioner::new();
-    let mut server_requests = server_request_handler(args.approve, &questioner);
+    let mut server_requests = server_request_handler(args.agent.approve, &questioner);
     if let Some(recorder) = &recorder {
         server_requests = server_requests.map(|handler| recorder.record_questions(&handler));
     }
@@ -116,7 +116,7 @@ pub(super) async fn run(context: &mut CommandContext, args: &ChatArgs) -> Result
         let message = args.message.clone();
         let (mut session, has_failed) = if is_plain {
             print_failed_servers(host, output)?;
-            let has_responder = args.respond;
+            let has_responder = args.display.respond;
             let chat = PlainContext { environment, directory, questions, has_responder };
             let ended = plain::run(session, chat, output, message).await?;
             (ended.session, ended.has_failed)
@@ -191,13 +191,13 @@ fn open_permanent_rules(
     args: &ChatArgs,
     uses_demo: bool,
 ) -> Result<RuleStore, CliError> {
-    match args.approve {
+    match args.agent.approve {
         ApprovalArg::Ask if !uses_demo => {}
         ApprovalArg::Ask | ApprovalArg::All | ApprovalArg::Never => return Ok(RuleStore::default()),
     }
     let directory = state_dir(&context.environment).map(|state| state.join("rules"));
     let source = select_source(context)?;
-    RuleStore::open(directory.as_deref(), source.files(), args.no_store)
+    RuleStore::open(directory.as_deref(), source.files(), args.stored.no_store)
 }
 
 /// Returns the handler that asks the person about the requests of servers; `None` if the servers
@@ -263,7 +263,7 @@ async fn offer_setup(
 /// Whether neither the command line nor a directory names servers.
 fn has_no_source(context: &CommandContext) -> bool {
     let global = &context.global;
-    global.config.is_empty() && global.stdio.is_none() && global.url.is_none()
+    global.config.is_empty() && !global.server.is_given()
 }
 
 fn list(context: &mut CommandContext, directory: Option<PathBuf>) -> Result<(), CliError> {
@@ -280,12 +280,12 @@ fn open_conversation(
     directory: Option<&PathBuf>,
 ) -> Result<Option<(ConversationFile, Conversation)>, CliError> {
     let Some(directory) = directory else {
-        return match &args.resume {
+        return match &args.stored.resume {
             Some(_) => Err(no_home_error()),
             None => Ok(None),
         };
     };
-    match &args.resume {
+    match &args.stored.resume {
         Some(id) => {
             let id = Some(&**id).filter(|id| !id.is_empty());
             ConversationFile::open(directory, id).map(Some)
@@ -310,14 +310,14 @@ fn storage_error(error: io::Error) -> CliError {
 fn is_plain(context: &CommandContext, args: &ChatArgs) -> bool {
     let has_screen = io::stdin().is_terminal() && context.output.is_terminal();
     let is_dumb = context.environment.get("TERM") == Some("dumb");
-    args.plain || context.output.is_json() || !has_screen || is_dumb
+    args.display.plain || context.output.is_json() || !has_screen || is_dumb
 }
 
 fn theme(args: &ChatArgs, environment: &Environment) -> Theme {
     let no_colour = environment.get("NO_COLOR").is_some_and(|value| !value.is_empty());
     // `15;0`: the colours of the text and of the background, by their numbers.
     let background = environment.get("COLORFGBG").and_then(|value| value.rsplit(';').next());
-    match args.theme {
+    match args.display.theme {
         Some(ThemeArg::Dark) => Theme::Dark,
         Some(ThemeArg::Light) => Theme::Light,
         Some(ThemeArg::None) => Theme::Plain,
@@ -329,16 +329,16 @@ fn theme(args: &ChatArgs, environment: &Environment) -> Theme {
 
 fn agent_settings(args: &ChatArgs) -> AgentSettings {
     let mut settings = AgentSettings {
-        system: args.system.clone().unwrap_or_default(),
-        approval_policy: match args.approve {
+        system: args.agent.system.clone().unwrap_or_default(),
+        approval_policy: match args.agent.approve {
             ApprovalArg::All => ApprovalPolicy::AllowAll,
             ApprovalArg::Ask => ApprovalPolicy::AskAll,
             ApprovalArg::Never => ApprovalPolicy::DenyAll,
         },
         ..AgentSettings::default()
     };
-    settings.limits.max_iterations = args.max_iterations;
-    settings.tool_use.tool_calling = args.tool_calling.into();
+    settings.limits.max_iterations = args.agent.max_iterations;
+    settings.tool_use.tool_calling = args.agent.tool_calling.into();
     settings
 }
 

@@ -52,7 +52,7 @@ fn save(
 
 /// Rejects the options that replace a configuration file.
 pub(super) fn reject_server_options(context: &CommandContext) -> Result<(), CliError> {
-    if context.global.stdio.is_none() && context.global.url.is_none() {
+    if !context.global.server.is_given() {
         return Ok(());
     }
     Err(CliError::usage("`--stdio` and `--url` have no configuration file to change")

@@ -57,7 +57,7 @@ pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Resul
     }
     let Some(mut recorded) = Recorded::join(context, args).await? else { return Ok(()) };
     let LoadedConfig { mut config, mut files } = load_config(context)?;
-    if let Some(server) = &args.server {
+    if let Some(server) = &args.stdio.server {
         config = config_for_server(&config, server)?;
     }
     recorded.configure(&config).await?;
@@ -77,7 +77,7 @@ pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Resul
     let max_connections = options.limits.max_sessions;
     let idle_session = options.idle_session;
     check_supported(&config, &serve, args)?;
-    let has_replicas = shared.replicas.is_enabled() && !args.on_stdio;
+    let has_replicas = shared.replicas.is_enabled() && !args.stdio.on_stdio;
     if !has_replicas {
         share_without_replicas(&mut config);
     }
@@ -86,7 +86,7 @@ pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Resul
     // A server that does not start must not take the others from the clients.
     config = config.with_optional_servers();
     let mut replica_listener = None;
-    let builder = if args.on_stdio {
+    let builder = if args.stdio.on_stdio {
         GatewayBuilder::for_one_client(options).servers(&config)
     } else {
         // The host of all clients does not have the servers of a principal or a session.
@@ -112,7 +112,7 @@ pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Resul
     let access = access(&serve, args, &context.environment)?;
     // An address in use is an error before the servers start.
     let listener = match handed_over {
-        _ if args.on_stdio => None,
+        _ if args.stdio.on_stdio => None,
         Some(handed_over) => Some(handed_over),
         None => Some(listen(serve.listen).await?),
     };

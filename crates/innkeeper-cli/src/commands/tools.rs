@@ -180,16 +180,16 @@ pub(super) fn program_text(context: &CommandContext) -> String {
     for file in &global.config {
         add("--config", file.display().to_string());
     }
-    if let Some(command) = &global.stdio {
+    if let Some(command) = &global.server.stdio {
         add("--stdio", redact_command(command));
     }
-    if let Some(url) = &global.url {
+    if let Some(url) = &global.server.url {
         add("--url", redact_url(url));
     }
-    for _ in &global.header {
+    for _ in &global.server.header {
         add("--header", "NAME: VALUE".to_owned());
     }
-    for _ in &global.env {
+    for _ in &global.server.env {
         add("--env", "NAME=VALUE".to_owned());
     }
     shell_words(&words)

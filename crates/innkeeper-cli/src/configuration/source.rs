@@ -6,7 +6,7 @@ use innkeeper_host::{Config, ConfigError, Environment, LaunchSpec};
 use serde_json::{Map, Value, json};
 
 use super::discovery::{self, FoundFile};
-use crate::cli::GlobalOptions;
+use crate::cli::{GlobalOptions, SingleServerOptions};
 use crate::exit::CliError;
 use crate::pins;
 use crate::server_definition::{
@@ -34,7 +34,7 @@ impl ConfigSource {
         options: &GlobalOptions,
         environment: &Environment,
     ) -> Result<Self, CliError> {
-        if let Some(server) = CommandLineServer::from_options(options, environment)? {
+        if let Some(server) = CommandLineServer::from_options(&options.server, environment)? {
             return Ok(Self::CommandLine(server));
         }
         Self::find(options, environment).ok_or_else(|| missing_config(environment))
@@ -164,7 +164,7 @@ impl std::fmt::Debug for CommandLineServer {
 impl CommandLineServer {
     /// Returns the server of `--stdio` or `--url`, if one of the options is given.
     fn from_options(
-        options: &GlobalOptions,
+        options: &SingleServerOptions,
         environment: &Environment,
     ) -> Result<Option<Self>, CliError> {
         if options.stdio.is_none() && !options.env.is_empty() {
@@ -186,7 +186,7 @@ impl CommandLineServer {
 
     fn from_command(
         line: &str,
-        options: &GlobalOptions,
+        options: &SingleServerOptions,
         environment: &Environment,
     ) -> Result<Self, DefinitionError> {
         let words = server_definition::split_command(line)?;

@@ -27,7 +27,7 @@ pub(super) async fn run(
     unused: UnusedAnswers,
 ) -> Result<(), CliError> {
     let mut golden = files::read(file)?.golden;
-    if args.golden.is_some() {
+    if args.files.golden.is_some() {
         golden = with_input(golden, args, file)?;
     } else {
         replace_input(&mut golden, args)?;
@@ -69,7 +69,7 @@ fn with_input(golden: Golden, args: &AskArgs, file: &Path) -> Result<Golden, Cli
         provider: args.model.provider.as_deref(),
         model: args.model.name.as_deref(),
         user_prompt: &read_prompt(args.prompt.as_deref(), &io::stdin())?,
-        namespace: args.namespace.as_deref().unwrap_or(DEFAULT_NAMESPACE),
+        namespace: args.agent.namespace.as_deref().unwrap_or(DEFAULT_NAMESPACE),
         settings: &if is_local { limit_settings(settings) } else { settings },
     };
     input.apply(golden).map_err(|error| {
@@ -87,15 +87,15 @@ fn replace_input(golden: &mut Golden, args: &AskArgs) -> Result<(), CliError> {
     let texts = [
         (&prompt, &mut input.user_prompt),
         (&args.model.name, &mut input.model),
-        (&args.system, &mut input.system_prompt),
-        (&args.namespace, &mut input.namespace),
+        (&args.agent.system, &mut input.system_prompt),
+        (&args.agent.namespace, &mut input.namespace),
     ];
     for (given, recorded) in texts {
         if let Some(given) = given {
             recorded.clone_from(given);
         }
     }
-    if let Some(temperature) = args.temperature {
+    if let Some(temperature) = args.strategy.temperature {
         input.settings = with_temperature(&input.settings, temperature)?;
     }
     Ok(())

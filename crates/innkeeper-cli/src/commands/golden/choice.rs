@@ -6,7 +6,7 @@ use innkeeper_agent::golden::{GoldenAction, GoldenMode, UnusedAnswers};
 use innkeeper_host::Environment;
 
 use super::recordable::{check_recordable, is_continuous_integration};
-use crate::cli::AskArgs;
+use crate::cli::RunFileArgs;
 use crate::exit::CliError;
 
 /// A golden with its mode.
@@ -27,7 +27,7 @@ impl<'a> GoldenChoice<'a> {
     /// Returns the golden that `ask` has, if any. Under continuous integration, a golden without a mode
     /// is strict.
     pub(in crate::commands) fn of_ask(
-        args: &'a AskArgs,
+        args: &'a RunFileArgs,
         environment: &Environment,
     ) -> Option<Self> {
         let or_strict = |mode| match is_continuous_integration(environment) {

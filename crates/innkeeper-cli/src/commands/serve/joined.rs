@@ -36,7 +36,7 @@ impl Recorded {
         context: &mut CommandContext,
         args: &ServeArgs,
     ) -> Result<Option<Self>, CliError> {
-        if !args.on_stdio || args.print_config {
+        if !args.stdio.on_stdio || args.print_config {
             return Ok(Some(Self::default()));
         }
         let joined = join(&context.environment).await.map_err(|error| {

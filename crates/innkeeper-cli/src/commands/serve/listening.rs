@@ -41,7 +41,7 @@ pub(super) fn take_listener(
     context: &mut CommandContext,
     args: &ServeArgs,
 ) -> Result<Option<GatewayListener>, CliError> {
-    let sockets = context.service_manager.sockets.take().filter(|_| !args.on_stdio);
+    let sockets = context.service_manager.sockets.take().filter(|_| !args.stdio.on_stdio);
     let Some(sockets) = sockets else { return Ok(None) };
     if args.listen.is_some() {
         let message =

@@ -41,16 +41,21 @@ struct Loaded {
     digest: Option<String>,
 }
 
-/// What a reload needs of the command.
-pub(super) struct Reloading {
+/// Reads the configuration in the form of the command.
+struct ConfigLoader {
     source: ConfigSource,
     environment: Environment,
     timeout: Option<Duration>,
     is_strict: bool,
     /// The only server of `--server`.
     server: Option<String>,
-    on_stdio: bool,
     has_replicas: bool,
+}
+
+/// What a reload needs of the command.
+pub(super) struct Reloading {
+    loader: ConfigLoader,
+    on_stdio: bool,
     /// The file whose servers need the approval of the user.
     file_to_approve: Option<PathBuf>,
     watcher: Option<ConfigWatcher>,
@@ -62,6 +67,32 @@ pub(super) struct Reloading {
     reported_problems: Vec<String>,
     /// The digest of the socket for other commands, and where its listener goes; `None` without one.
     attach: Option<(String, mpsc::Sender<Option<AttachListener>>)>,
+}
+
+impl ConfigLoader {
+    /// # Errors
+    ///
+    /// Returns the problems of the configuration.
+    fn load(&self) -> Result<Loaded, Vec<String>> {
+        let loaded = match self.is_strict {
+            true => self.source.load(&self.environment),
+            false => self.source.load_partial(&self.environment),
+        };
+        let mut config =
+            loaded.map_err(|error| error.0.iter().map(ToString::to_string).collect::<Vec<_>>())?;
+        if let Some(server) = &self.server {
+            config = config.select(&[server.as_str()]).map_err(|error| vec![error.to_string()])?;
+        }
+        if let Some(timeout) = self.timeout {
+            config.servers.values_mut().for_each(|server| server.calls.timeout = timeout);
+        }
+        // The digest of other commands with the same files.
+        let digest = configuration_digest(&self.source, &config);
+        if !self.has_replicas {
+            share_without_replicas(&mut config);
+        }
+        Ok(Loaded { config, digest })
+    }
 }
 
 impl Reloading {
@@ -88,13 +119,15 @@ impl Reloading {
             },
         };
         Ok(Self {
-            source,
-            environment: context.environment.clone(),
-            timeout: context.global.timeout,
-            is_strict: context.global.strict,
-            server: args.server.clone(),
-            on_stdio: args.on_stdio,
-            has_replicas,
+            loader: ConfigLoader {
+                source,
+                environment: context.environment.clone(),
+                timeout: context.global.timeout,
+                is_strict: context.global.strict,
+                server: args.stdio.server.clone(),
+                has_replicas,
+            },
+            on_stdio: args.stdio.on_stdio,
             file_to_approve: file_to_approve.map(ToOwned::to_owned),
             watcher,
             hangups,
@@ -151,32 +184,6 @@ impl Reloading {
         }
     }
 
-    /// Loads the configuration in the form of the command.
-    ///
-    /// # Errors
-    ///
-    /// Returns the problems of the configuration.
-    fn load(&self) -> Result<Loaded, Vec<String>> {
-        let loaded = match self.is_strict {
-            true => self.source.load(&self.environment),
-            false => self.source.load_partial(&self.environment),
-        };
-        let mut config =
-            loaded.map_err(|error| error.0.iter().map(ToString::to_string).collect::<Vec<_>>())?;
-        if let Some(server) = &self.server {
-            config = config.select(&[server.as_str()]).map_err(|error| vec![error.to_string()])?;
-        }
-        if let Some(timeout) = self.timeout {
-            config.servers.values_mut().for_each(|server| server.calls.timeout = timeout);
-        }
-        // The digest of other commands with the same files.
-        let digest = configuration_digest(&self.source, &config);
-        if !self.has_replicas {
-            share_without_replicas(&mut config);
-        }
-        Ok(Loaded { config, digest })
-    }
-
     async fn apply(
         &mut self,
         gateway: &Gateway,
@@ -184,7 +191,7 @@ impl Reloading {
         cause: Cause,
         output: &mut Output,
     ) -> io::Result<()> {
-        let Loaded { config, digest } = match self.load() {
+        let Loaded { config, digest } = match self.loader.load() {
             Ok(loaded) => loaded,
             Err(problems) => {
                 // A signal often follows the change of a file.
@@ -200,7 +207,7 @@ impl Reloading {
         };
         self.reported_problems.clear();
         let file = self.file_to_approve.as_deref();
-        let trust = file.map(|file| trust::stored_policy(&self.environment, file));
+        let trust = file.map(|file| trust::stored_policy(&self.loader.environment, file));
         self.mask.add_config(&config);
         let shared = match self.on_stdio {
             true => config.clone(),
@@ -295,7 +302,7 @@ impl Reloading {
         let Some((digest, listeners)) = &mut self.attach else { return };
         let Some(loaded) = loaded.filter(|loaded| loaded != digest) else { return };
         *digest = loaded;
-        let listener = match AttachListener::bind(&self.environment, digest).await {
+        let listener = match AttachListener::bind(&self.loader.environment, digest).await {
             Ok(listener) => listener,
             Err(error) => {
                 tracing::warn!(%error, "other commands cannot use these servers");

@@ -43,7 +43,7 @@ pub(super) fn settings(
             NamesArg::Flat => NameStyle::Flat,
         };
     }
-    if args.on_stdio {
+    if args.stdio.on_stdio {
         return Ok(serve);
     }
     let permissions = ExposurePermissions {
@@ -86,7 +86,7 @@ pub(super) fn check_supported(
     serve: &ServeConfig,
     args: &ServeArgs,
 ) -> Result<(), CliError> {
-    if args.on_stdio && serve.approval.is_configured() {
+    if args.stdio.on_stdio && serve.approval.is_configured() {
         let failure = CliError::usage("nobody can answer the questions of `serve.approval`");
         return Err(failure.with_hint("serve HTTP, without `--stdio`, or remove the key"));
     }
