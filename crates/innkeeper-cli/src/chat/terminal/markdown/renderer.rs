@@ -1,5 +1,6 @@
 //! Draws a complete Markdown text.
 
+mod block_lines;
 mod table;
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
@@ -7,14 +8,8 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use super::super::theme::{Role, Theme};
-use super::super::wrap::wrap_spans;
+use block_lines::BlockLines;
 use table::Table;
-
-/// The columns of a code block's indentation.
-const CODE_INDENT: &str = "    ";
-
-/// Maximum columns of indentation by lists and quotes: deeper levels have the same indentation.
-const MAX_INDENT: usize = 16;
 
 /// Returns the lines of a text, without blank lines at the start and at the end.
 pub(super) fn render(source: &str, width: usize, theme: Theme) -> Vec<Line<'static>> {
@@ -28,40 +23,29 @@ pub(super) fn render(source: &str, width: usize, theme: Theme) -> Vec<Line<'stat
 }
 
 struct Renderer {
-    width: usize,
     theme: Theme,
-    lines: Vec<Line<'static>>,
+    blocks: BlockLines,
     /// The inline text of the current paragraph.
     spans: Vec<Span<'static>>,
     styles: Vec<Style>,
-    /// What each line starts with, one entry for each open list item or quote.
-    prefixes: Vec<Span<'static>>,
-    /// The marker of the item that has no line yet.
-    marker: Option<Span<'static>>,
     /// The next number of each open list; `None` for a list without numbers.
     lists: Vec<Option<u64>>,
     is_code_block: bool,
     link: Option<(String, String)>,
     table: Option<Table>,
-    /// Whether a blank line precedes the next block.
-    needs_blank: bool,
 }
 
 impl Renderer {
     fn new(width: usize, theme: Theme) -> Self {
         Self {
-            width,
             theme,
-            lines: Vec::new(),
+            blocks: BlockLines { width, ..BlockLines::default() },
             spans: Vec::new(),
             styles: vec![theme.style(Role::Text)],
-            prefixes: Vec::new(),
-            marker: None,
             lists: Vec::new(),
             is_code_block: false,
             link: None,
             table: None,
-            needs_blank: false,
         }
     }
 
@@ -87,7 +71,7 @@ impl Renderer {
             Event::HardBreak => self.end_paragraph(),
             Event::Rule => {
                 self.start_block();
-                let dashes = "─".repeat(self.width.min(40));
+                let dashes = "─".repeat(self.blocks.width.min(40));
                 self.add_text(&dashes, Some(self.theme.style(Role::Dim)));
                 self.end_block();
             }
@@ -109,8 +93,8 @@ impl Renderer {
             }
             Tag::BlockQuote(_) => {
                 self.start_block();
-                self.needs_blank = false;
-                self.prefixes.push(Span::styled("│ ", self.theme.style(Role::Dim)));
+                self.blocks.needs_blank = false;
+                self.blocks.prefixes.push(Span::styled("│ ", self.theme.style(Role::Dim)));
             }
             Tag::CodeBlock(_) => {
                 self.start_block();
@@ -121,7 +105,7 @@ impl Renderer {
                 if self.lists.is_empty() {
                     self.start_block();
                 }
-                self.needs_blank = false;
+                self.blocks.needs_blank = false;
                 self.lists.push(number);
             }
             Tag::Item => self.start_item(),
@@ -166,34 +150,33 @@ impl Renderer {
                 self.end_block();
             }
             TagEnd::BlockQuote(_) => {
-                self.prefixes.pop();
-                self.needs_blank = true;
+                self.blocks.prefixes.pop();
+                self.blocks.needs_blank = true;
             }
             TagEnd::CodeBlock => {
                 self.is_code_block = false;
-                self.needs_blank = true;
+                self.blocks.needs_blank = true;
             }
             TagEnd::List(_) => {
                 self.lists.pop();
-                self.needs_blank = self.lists.is_empty();
+                self.blocks.needs_blank = self.lists.is_empty();
             }
             TagEnd::Item => {
                 self.end_paragraph();
-                self.flush_marker();
-                self.prefixes.pop();
-                self.needs_blank = false;
+                self.blocks.flush_marker();
+                self.blocks.prefixes.pop();
+                self.blocks.needs_blank = false;
             }
             TagEnd::Emphasis | TagEnd::Strong | TagEnd::Strikethrough => drop(self.styles.pop()),
             TagEnd::Link | TagEnd::Image => self.end_link(),
             TagEnd::Table => {
                 if let Some(table) = self.table.take() {
-                    let indent: usize = self.prefixes.iter().map(Span::width).sum();
-                    let width = self.width.saturating_sub(indent);
+                    let width = self.blocks.width_behind_prefixes();
                     for line in table.render(width, self.theme) {
-                        self.push_line(&line.spans);
+                        self.blocks.push_line(&line.spans);
                     }
                 }
-                self.needs_blank = true;
+                self.blocks.needs_blank = true;
             }
             TagEnd::TableCell => {
                 let text = self.spans.drain(..).map(|span| span.content).collect::<String>();
@@ -223,8 +206,8 @@ impl Renderer {
             Some(None) | None => "- ".to_owned(),
         };
         let indent = " ".repeat(marker.len());
-        self.marker = Some(Span::styled(marker, self.theme.style(Role::Dim)));
-        self.prefixes.push(Span::raw(indent));
+        self.blocks.marker = Some(Span::styled(marker, self.theme.style(Role::Dim)));
+        self.blocks.prefixes.push(Span::raw(indent));
     }
 
     fn end_link(&mut self) {
@@ -259,70 +242,30 @@ impl Renderer {
         let style = self.theme.style(Role::Code);
         for line in text.split_inclusive('\n') {
             let line = line.trim_end_matches(['\n', '\r']);
-            self.prefixes.push(Span::raw(CODE_INDENT));
-            self.push_line(&[Span::styled(line.to_owned(), style)]);
-            self.prefixes.pop();
+            self.blocks.push_code(Span::styled(line.to_owned(), style));
         }
     }
 
     /// Ends the paragraph before a block, with a blank line between two blocks.
     fn start_block(&mut self) {
         self.end_paragraph();
-        if std::mem::take(&mut self.needs_blank) && !self.lines.is_empty() {
-            let prefixes = if self.marker.is_none() { self.prefixes() } else { Vec::new() };
-            let blank = wrap_spans(&[], self.width, &prefixes, &prefixes);
-            self.lines.extend(blank);
-        }
+        self.blocks.separate();
     }
 
     fn end_block(&mut self) {
         self.end_paragraph();
-        self.needs_blank = true;
+        self.blocks.needs_blank = true;
     }
 
     fn end_paragraph(&mut self) {
         if !self.spans.is_empty() {
             let spans = std::mem::take(&mut self.spans);
-            self.push_line(&spans);
+            self.blocks.push_line(&spans);
         }
-    }
-
-    /// Draws an item without text.
-    fn flush_marker(&mut self) {
-        if self.marker.is_some() {
-            self.push_line(&[]);
-        }
-    }
-
-    fn push_line(&mut self, spans: &[Span<'_>]) {
-        let rest = self.prefixes();
-        let mut first = rest.clone();
-        if let Some(marker) = self.marker.take() {
-            // The prefix of the item itself is the last one, or the one before the code block's.
-            let own = first.iter().rposition(|prefix| prefix.content != CODE_INDENT);
-            if let Some(own) = own.and_then(|own| first.get_mut(own)) {
-                *own = marker;
-            }
-        }
-        self.lines.extend(wrap_spans(spans, self.width, &first, &rest));
-    }
-
-    /// Returns the prefixes that fit into the maximum indentation.
-    fn prefixes(&self) -> Vec<Span<'static>> {
-        let max = MAX_INDENT.min(self.width / 2);
-        let mut columns = 0;
-        self.prefixes
-            .iter()
-            .take_while(|prefix| {
-                columns += prefix.width();
-                columns <= max
-            })
-            .cloned()
-            .collect()
     }
 
     fn finish(mut self) -> Vec<Line<'static>> {
         self.end_paragraph();
-        self.lines
+        self.blocks.lines
     }
 }
