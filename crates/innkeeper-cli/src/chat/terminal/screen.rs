@@ -2,6 +2,7 @@
 
 mod draw;
 mod keys;
+mod question_queue;
 mod suggestions;
 
 use std::collections::VecDeque;
@@ -17,18 +18,11 @@ use super::theme::{Role, Theme};
 use super::transcript::Transcript;
 use crate::chat::question::Question;
 use crate::chat::slash_command::SlashCommand;
+use question_queue::QuestionQueue;
 use suggestions::Suggestions;
 
 /// Time in which a second Ctrl-C leaves the chat.
 const LEAVE_DELAY: Duration = Duration::from_secs(2);
-
-/// Time without a key after which a question appears, so that no letter of a message answers a
-/// question: while a message is in the editor, and else.
-const TYPING_PAUSE: Duration = Duration::from_secs(1);
-const KEY_PAUSE: Duration = Duration::from_millis(300);
-
-/// Time in which nobody can have read a question: the question takes no keys.
-const READING_TIME: Duration = Duration::from_millis(300);
 
 /// Maximum number of messages that wait for the end of a run.
 const MAX_QUEUED_MESSAGES: usize = 16;
@@ -85,13 +79,7 @@ pub(crate) struct Screen {
     theme: Theme,
     pub(crate) transcript: Transcript,
     pub(crate) editor: Editor,
-    panel: Option<QuestionPanel>,
-    /// The time of the panel's first frame.
-    panel_start: Option<Instant>,
-    /// Whether the panel takes keys, and says which.
-    is_panel_ready: bool,
-    last_key: Option<Instant>,
-    questions: VecDeque<Question>,
+    questions: QuestionQueue,
     suggestions: Option<Suggestions>,
     search: Option<HistorySearch>,
     /// Whether a key needs the messages of earlier conversations.
@@ -112,11 +100,7 @@ impl Screen {
             theme,
             transcript: Transcript::default(),
             editor: Editor::new(),
-            panel: None,
-            panel_start: None,
-            is_panel_ready: false,
-            last_key: None,
-            questions: VecDeque::new(),
+            questions: QuestionQueue::default(),
             suggestions: None,
             search: None,
             wants_earlier_messages: false,
@@ -131,9 +115,7 @@ impl Screen {
 
     /// Whether the screen changes by itself with the time.
     pub(crate) fn is_animated(&self) -> bool {
-        let waits_for_reading = self.panel.is_some() && !self.is_panel_ready;
-        let has_change = !self.questions.is_empty() || waits_for_reading;
-        has_change || self.run.is_some() || self.work.is_some()
+        self.questions.is_changing() || self.run.is_some() || self.work.is_some()
     }
 
     /// Shows a message that was sent, and the start of its run.
@@ -200,30 +182,13 @@ impl Screen {
 
     /// Adds a question, which is shown when the earlier ones are answered and nobody types.
     pub(crate) fn on_question(&mut self, question: Question) {
-        self.questions.push_back(question);
+        self.questions.add(question);
     }
 
     /// Removes questions for whose answer nobody waits.
     pub(crate) fn drop_withdrawn_questions(&mut self) {
-        self.questions.retain(|question| !question.is_withdrawn());
-        if self.panel.as_ref().is_some_and(QuestionPanel::is_withdrawn) {
-            self.panel = None;
+        if self.questions.drop_withdrawn() {
             self.transcript.notice(Role::Dim, "a question was withdrawn");
-        }
-    }
-
-    /// Shows the next question if nobody types, and lets the shown question take keys when a person
-    /// had the time to see the question.
-    fn update_panel(&mut self, now: Instant) {
-        if self.panel.is_none() {
-            let pause = if self.editor.is_empty() { KEY_PAUSE } else { TYPING_PAUSE };
-            if self.last_key.is_some_and(|last| now.saturating_duration_since(last) < pause) {
-                return;
-            }
-            self.panel = self.questions.pop_front().map(QuestionPanel::new);
-            (self.panel_start, self.is_panel_ready) = (Some(now), false);
-        } else if let Some(start) = self.panel_start {
-            self.is_panel_ready |= now.saturating_duration_since(start) >= READING_TIME;
         }
     }
 
@@ -264,15 +229,16 @@ impl Screen {
     /// Returns whether a message is typed, to which a pasted file can be attached.
     pub(crate) fn takes_attachments(&self) -> bool {
         let is_command = self.editor.text_before_cursor().starts_with('/');
-        self.panel.is_none() && self.search.is_none() && !is_command
+        !self.questions.is_shown() && self.search.is_none() && !is_command
     }
 
     /// Inserts a pasted text.
     pub(crate) fn on_paste(&mut self, text: &str) {
-        if self.panel.is_none() && self.extend_search(text.lines().next().unwrap_or_default()) {
+        if !self.questions.is_shown() && self.extend_search(text.lines().next().unwrap_or_default())
+        {
             return;
         }
-        let field = self.panel.as_mut().filter(|_| self.is_panel_ready);
+        let field = self.questions.ready_panel();
         field.and_then(QuestionPanel::editor_mut).unwrap_or(&mut self.editor).paste(text);
     }
 }

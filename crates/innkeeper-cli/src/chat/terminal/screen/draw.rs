@@ -9,6 +9,7 @@ use super::super::block::seconds;
 use super::super::theme::Role;
 use super::super::wrap::{truncate, wrap_text};
 use super::Screen;
+use super::question_queue::ShownQuestion;
 
 /// Maximum number of rows of the editor.
 const MAX_EDITOR_ROWS: u16 = 8;
@@ -46,7 +47,7 @@ impl Rows<'_> {
 impl Screen {
     /// Draws the whole screen.
     pub(crate) fn draw(&mut self, area: Rect, buffer: &mut Buffer, now: Instant) {
-        self.update_panel(now);
+        self.questions.update(!self.editor.is_empty(), now);
         if area.is_empty() {
             return;
         }
@@ -55,7 +56,7 @@ impl Screen {
             let facts = self.facts_line(area.width);
             rows.draw_bottom(&facts);
         }
-        if self.panel.is_some() {
+        if self.questions.is_shown() {
             self.draw_panel(&mut rows);
         } else {
             self.draw_editor(&mut rows);
@@ -96,9 +97,9 @@ impl Screen {
             let found = search.found.and_then(|at| self.editor.search("", at + 1));
             let found = found.map_or("no message", |(_, message)| message);
             (format!("search `{}`: {found}", search.text), Role::Running)
-        } else if self.panel.is_some() {
+        } else if self.questions.is_shown() {
             ("Your answer is needed · Ctrl-C stops the response".to_owned(), Role::Warning)
-        } else if !self.questions.is_empty() {
+        } else if self.questions.waiting() > 0 {
             ("a question waits until you stop typing".to_owned(), Role::Warning)
         } else if self.transcript.has_selection() {
             ("Up/Down select · Enter open · y copy · Esc back".to_owned(), Role::Dim)
@@ -158,12 +159,13 @@ impl Screen {
     fn draw_panel(&mut self, rows: &mut Rows<'_>) {
         let width = rows.area.width;
         let theme = self.theme;
-        let waiting = self.questions.len();
-        let is_ready = self.is_panel_ready;
-        let Some(panel) = &mut self.panel else { return };
+        let waiting = self.questions.waiting();
+        let Some(ShownQuestion { panel, is_ready, .. }) = self.questions.shown_mut() else {
+            return;
+        };
         let drawn = panel.draw(width.into(), theme);
         let height = rows.area.height;
-        let mut keys = if is_ready { drawn.keys.to_owned() } else { String::new() };
+        let mut keys = if *is_ready { drawn.keys.to_owned() } else { String::new() };
         match waiting {
             0 => {}
             1 => keys.push_str("\n1 more question"),

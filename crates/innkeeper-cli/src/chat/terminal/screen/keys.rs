@@ -3,7 +3,6 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use tokio::time::Instant;
 
-use super::super::question_panel::PanelOutcome;
 use super::super::theme::Role;
 use super::suggestions::Suggestions;
 use super::{Action, HistorySearch, LEAVE_DELAY, MAX_QUEUED_MESSAGES, Screen};
@@ -21,9 +20,11 @@ impl Screen {
             return self.on_interrupt_key(now);
         }
         self.last_interrupt = None;
-        self.last_key = Some(now);
-        if self.panel.is_some() {
-            self.on_panel_key(key);
+        self.questions.note_key(now);
+        if self.questions.is_shown() {
+            if let Some(answer) = self.questions.on_key(key) {
+                self.transcript.notice(Role::Dim, answer);
+            }
             return None;
         }
         if self.search.is_some() {
@@ -54,19 +55,11 @@ impl Screen {
         if self.run.is_some() {
             return Some(Action::Interrupt);
         }
-        if self.panel.is_none() {
+        if !self.questions.is_shown() {
             self.editor.set_text("");
             (self.suggestions, self.search) = (None, None);
         }
         None
-    }
-
-    fn on_panel_key(&mut self, key: KeyEvent) {
-        let Some(panel) = self.panel.as_mut().filter(|_| self.is_panel_ready) else { return };
-        if let PanelOutcome::Answered(text) = panel.on_key(key) {
-            self.panel = None;
-            self.transcript.notice(Role::Dim, text);
-        }
     }
 
     /// Handles the keys of the transcript, which work in each state. `None` for other keys.
