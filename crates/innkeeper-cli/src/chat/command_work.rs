@@ -8,14 +8,14 @@ use futures_util::future::BoxFuture;
 use innkeeper_agent::agent::CompactedHistory;
 use innkeeper_agent::content::Content;
 use innkeeper_agent::conversation::Conversation;
-use innkeeper_agent::tools::HiddenServers;
 use innkeeper_host::{Environment, Host, LogLevel};
 use serde_json::{Map, Value};
 use tokio::time::timeout;
 
 use super::conversation_file::{self, ConversationFile};
 use super::file_thread::FileThreads;
-use super::session::{self, ChatSession};
+use super::servers::ChatServers;
+use super::session::ChatSession;
 use super::{export, listings};
 use crate::cli::ModelSelectionArgs;
 use crate::exit::CliError;
@@ -89,8 +89,7 @@ pub(crate) fn set_model(
 
 /// Gets the prompt of `/prompt SERVER.NAME [KEY=VALUE …]` as the content of a message.
 pub(crate) fn prompt(
-    host: Host,
-    hidden: HiddenServers,
+    servers: &ChatServers,
     argument: &str,
 ) -> Result<BoxFuture<'static, Result<Content, CliError>>, CliError> {
     let words = shlex::split(argument)
@@ -105,7 +104,7 @@ pub(crate) fn prompt(
         };
         arguments.insert(key.to_owned(), Value::from(value));
     }
-    Ok(session::get_prompt(host, hidden, name.clone(), arguments).boxed())
+    Ok(servers.clone().get_prompt(name.clone(), arguments).boxed())
 }
 
 /// Stores a summary and returns its text.

@@ -13,11 +13,13 @@ const MAX_THREADS: usize = 3;
 #[derive(Clone, Debug)]
 pub(crate) struct FileThreads(Arc<Semaphore>);
 
-impl FileThreads {
-    pub(crate) fn new() -> Self {
+impl Default for FileThreads {
+    fn default() -> Self {
         Self(Arc::new(Semaphore::new(MAX_THREADS)))
     }
+}
 
+impl FileThreads {
     /// Runs a function in a thread; `None` if the thread cannot start or panics. A drop of the future
     /// loses the result, and the function runs to its end.
     pub(crate) async fn run<T: Send + 'static>(
@@ -52,7 +54,7 @@ mod tests {
     /// are read | No unbounded wait
     #[tokio::test]
     async fn a_thread_that_waits_stops_no_other_thread() {
-        let threads = FileThreads::new();
+        let threads = FileThreads::default();
         let (release, wait) = mpsc::channel::<()>();
         let slow = threads.run(move || wait.recv().is_ok());
         tokio::pin!(slow);

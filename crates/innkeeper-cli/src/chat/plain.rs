@@ -118,7 +118,7 @@ pub(crate) async fn run(
         waiting: VecDeque::new(),
         open: OpenQuestions::default(),
         progress: ProgressFilter::default(),
-        threads: FileThreads::new(),
+        threads: FileThreads::default(),
         host_events,
         server_log: ServerLog::new(DEFAULT_LOG_LEVEL),
         attachments: Vec::new(),

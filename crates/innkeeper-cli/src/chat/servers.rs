@@ -1,15 +1,21 @@
-//! The commands that change the servers of a conversation: `/disable`, `/enable` and `/reload`.
+//! The servers of a conversation: `/disable`, `/enable`, `/reload`, and what a message takes from them.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
+use innkeeper_agent::content::Content;
 use innkeeper_agent::tools::HiddenServers;
+use innkeeper_agent::{ToolOutput, tool_output};
 use innkeeper_host::config::ToolFilter;
 use innkeeper_host::{
-    Config, Environment, Host, ReloadError, ReloadOptions, ReloadReport, TrustDecisions,
-    TrustPolicy,
+    CallOptions, Config, Environment, Host, ReloadError, ReloadOptions, ReloadReport,
+    TrustDecisions, TrustPolicy,
 };
+use innkeeper_protocol::skim;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
 use super::question::ChatApprover;
 use crate::configuration::{ConfigSource, config_error};
@@ -131,58 +137,113 @@ fn report_text(report: &ReloadReport) -> String {
         .join("\n")
 }
 
-/// Hides a server from the model, or shows the server again. Returns what is now.
-pub(crate) fn set_hidden(
-    host: &Host,
-    hidden: &HiddenServers,
-    server: &str,
-    is_hidden: bool,
-) -> Result<String, CliError> {
-    if server.is_empty() {
-        let command = if is_hidden { "disable" } else { "enable" };
-        return Err(CliError::usage(format!("usage: /{command} SERVER")));
-    }
-    if !host.status().contains_key(server) {
-        return Err(CliError::usage(format!("no server `{}`", escape_inline(server))));
-    }
-    Ok(match (is_hidden, is_hidden && hidden.hide(server), !is_hidden && hidden.show(server)) {
-        (true, true, _) => format!(
-            "{server} is disabled in this conversation: the model gets none of its tools, prompts \
-             and resources; the server keeps running"
-        ),
-        (true, false, _) => format!("{server} is already disabled"),
-        (false, _, true) => format!("{server} is enabled"),
-        (false, _, false) => format!("{server} is not disabled"),
-    })
+/// The servers of a conversation.
+#[derive(Clone)]
+pub(crate) struct ChatServers {
+    pub(crate) host: Host,
+    /// The servers that the person disabled for this conversation.
+    pub(crate) hidden: HiddenServers,
+    reloader: Option<Arc<ServerReloader>>,
 }
 
-/// Returns an error if all these servers are hidden.
-fn check_visible(hidden: &HiddenServers, servers: &[&str]) -> Result<(), CliError> {
-    match servers {
-        [server, ..] if servers.iter().all(|server| hidden.contains(server)) => {
-            Err(CliError::usage(format!("the server `{server}` is disabled"))
-                .with_hint(format!("type /enable {server}")))
+impl ChatServers {
+    pub(crate) fn new(host: Host) -> Self {
+        Self { host, hidden: HiddenServers::default(), reloader: None }
+    }
+
+    /// Reads the configuration with this reloader.
+    pub(crate) fn set_reloader(&mut self, reloader: ServerReloader) {
+        self.reloader = Some(Arc::new(reloader));
+    }
+
+    /// Applies the present configuration to the servers, and returns what changed.
+    pub(crate) async fn reload(self, approver: Arc<ChatApprover>) -> Result<String, CliError> {
+        match self.reloader {
+            Some(reloader) => reloader.reload(&self.host, &approver).await,
+            None => Err(CliError::usage("the chat has no configuration to read again")),
         }
-        _ => Ok(()),
+    }
+
+    /// Disables a server for this conversation, or enables the server again. Returns what is now.
+    pub(crate) fn set_hidden(&self, server: &str, is_hidden: bool) -> Result<String, CliError> {
+        if server.is_empty() {
+            let command = if is_hidden { "disable" } else { "enable" };
+            return Err(CliError::usage(format!("usage: /{command} SERVER")));
+        }
+        if !self.host.status().contains_key(server) {
+            return Err(CliError::usage(format!("no server `{}`", escape_inline(server))));
+        }
+        let has_changed = match is_hidden {
+            true => self.hidden.hide(server),
+            false => self.hidden.show(server),
+        };
+        Ok(match (is_hidden, has_changed) {
+            (true, true) => format!(
+                "{server} is disabled in this conversation: the model gets none of its tools, \
+                 prompts and resources; the server keeps running"
+            ),
+            (true, false) => format!("{server} is already disabled"),
+            (false, true) => format!("{server} is enabled"),
+            (false, false) => format!("{server} is not disabled"),
+        })
+    }
+
+    /// Reads a resource as content for the next message.
+    pub(crate) async fn read_resource(self, uri: String) -> Result<Content, CliError> {
+        self.check_visible(&self.host.catalog().resource_servers(&uri))?;
+        let result = self
+            .host
+            .read_resource(&uri, None, CallOptions::default())
+            .await
+            .map_err(|error| CliError::failure(error.to_string()))?;
+        let contents = skim::elements(skim::member(result.get(), "contents").unwrap_or("[]"));
+        to_content(
+            contents.map(|resource| format!(r#"{{"type":"resource","resource":{resource}}}"#)),
+        )
+    }
+
+    /// Gets a prompt of a server as the content of a message.
+    pub(crate) async fn get_prompt(
+        self,
+        name: String,
+        arguments: Map<String, Value>,
+    ) -> Result<Content, CliError> {
+        let status = self.host.status();
+        let split = innkeeper_host::split_name(&name, |server| status.contains_key(server));
+        self.check_visible(&split.map(|(server, _)| server).into_iter().collect::<Vec<_>>())?;
+        let result = self
+            .host
+            .get_prompt(&name, &arguments, CallOptions::default())
+            .await
+            .map_err(|error| CliError::failure(error.to_string()))?;
+        let messages = skim::elements(skim::member(result.get(), "messages").unwrap_or("[]"));
+        to_content(messages.flat_map(|message| {
+            // A message of the user contains no message of the model, so that a line says who speaks.
+            let is_of_model = skim::member(message, "role") == Some("\"assistant\"");
+            let line = is_of_model.then(|| r#"{"type":"text","text":"[assistant]"}"#.to_owned());
+            line.into_iter().chain(skim::member(message, "content").map(str::to_owned))
+        }))
+    }
+
+    /// Returns an error if all these servers are hidden.
+    fn check_visible(&self, servers: &[&str]) -> Result<(), CliError> {
+        match servers {
+            [server, ..] if servers.iter().all(|server| self.hidden.contains(server)) => {
+                Err(CliError::usage(format!("the server `{server}` is disabled"))
+                    .with_hint(format!("type /enable {server}")))
+            }
+            _ => Ok(()),
+        }
     }
 }
 
-/// Returns an error if a prompt belongs to a hidden server.
-pub(crate) fn check_prompt(
-    host: &Host,
-    hidden: &HiddenServers,
-    prompt: &str,
-) -> Result<(), CliError> {
-    let status = host.status();
-    let split = innkeeper_host::split_name(prompt, |name| status.contains_key(name));
-    check_visible(hidden, &split.map(|(server, _)| server).into_iter().collect::<Vec<_>>())
-}
-
-/// Returns an error if a resource belongs to hidden servers only.
-pub(crate) fn check_resource(
-    host: &Host,
-    hidden: &HiddenServers,
-    uri: &str,
-) -> Result<(), CliError> {
-    check_visible(hidden, &host.catalog().resource_servers(uri))
+/// Converts content blocks of MCP, as for the result of a tool.
+fn to_content(blocks: impl Iterator<Item = String>) -> Result<Content, CliError> {
+    let blocks: Vec<String> = blocks.collect();
+    if blocks.is_empty() {
+        return Err(CliError::failure("the server sent no content"));
+    }
+    let result = RawValue::from_string(format!(r#"{{"content":[{}]}}"#, blocks.join(",")));
+    let result = result.map_err(|error| CliError::failure(error.to_string()))?;
+    Ok(tool_output::to_content(&ToolOutput::new(result, false)))
 }

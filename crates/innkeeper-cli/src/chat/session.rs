@@ -11,17 +11,13 @@ use innkeeper_agent::content::Content;
 use innkeeper_agent::conversation::Conversation;
 use innkeeper_agent::provider::{LlmProvider, Usage};
 use innkeeper_agent::server_requests::ServerRequestHandler;
-use innkeeper_agent::tools::{HiddenServers, ResourceTools};
-use innkeeper_agent::{ToolOutput, tool_output};
-use innkeeper_host::{CallOptions, Host};
-use innkeeper_protocol::skim;
-use serde_json::value::RawValue;
-use serde_json::{Map, Value};
+use innkeeper_agent::tools::ResourceTools;
+use innkeeper_host::Host;
 
 use super::conversation_file::ConversationFile;
 use super::question::ChatApprover;
 use super::recording::ChatRecording;
-use super::servers::{self, ServerReloader};
+use super::servers::{ChatServers, ServerReloader};
 use super::slash_command::SlashCommand;
 use crate::exit::CliError;
 use crate::local_model::{LocalModel, limit_settings};
@@ -54,22 +50,24 @@ impl TokenTotals {
     }
 }
 
-/// A conversation with its host, model and file.
-pub(crate) struct ChatSession {
-    host: Host,
-    agent: Agent,
-    approver: Arc<ChatApprover>,
+/// The model of a conversation.
+struct ChatModel {
     /// The settings for a model with a large context.
     settings: AgentSettings,
     provider_name: String,
     /// The local model that this program serves.
-    local_model: Option<LocalModel>,
+    local: Option<LocalModel>,
+}
+
+/// A conversation with its servers, model and file.
+pub(crate) struct ChatSession {
+    servers: ChatServers,
+    agent: Agent,
+    approver: Arc<ChatApprover>,
+    model: ChatModel,
     file: Option<ConversationFile>,
     /// Answers the requests of servers with the model.
     server_requests: Option<ServerRequestHandler>,
-    /// The servers that the person disabled for this conversation.
-    hidden: HiddenServers,
-    reloader: Option<Arc<ServerReloader>>,
     tokens: TokenTotals,
     /// The conversations before each removal of an exchange since the last message.
     undone: Vec<Conversation>,
@@ -87,24 +85,20 @@ impl ChatSession {
         let PreparedModel { provider, local, .. } = model;
         let provider_name = provider.name().to_owned();
         let model_settings = settings_for(&settings, local.is_some());
-        let hidden = HiddenServers::default();
-        let tools = ResourceTools::after_first_link(host.clone());
-        let tools = Arc::new(tools.with_hidden_servers(hidden.clone()));
+        let servers = ChatServers::new(host.clone());
+        let tools = ResourceTools::after_first_link(host);
+        let tools = Arc::new(tools.with_hidden_servers(servers.hidden.clone()));
         let agent = match &recording {
             Some(recording) => recording.agent(provider, tools, approver.clone()),
             None => Agent::new(provider, tools, model_settings).with_approver(approver.clone()),
         };
         Self {
-            host,
+            servers,
             agent,
             approver,
-            settings,
-            provider_name,
-            local_model: local,
+            model: ChatModel { settings, provider_name, local },
             file: None,
             server_requests: None,
-            hidden,
-            reloader: None,
             tokens: TokenTotals::default(),
             undone: Vec::new(),
             recording,
@@ -127,8 +121,9 @@ impl ChatSession {
 
     /// Reads the configuration with this reloader.
     #[must_use]
-    pub(crate) fn with_reloader(self, reloader: ServerReloader) -> Self {
-        Self { reloader: Some(Arc::new(reloader)), ..self }
+    pub(crate) fn with_reloader(mut self, reloader: ServerReloader) -> Self {
+        self.servers.set_reloader(reloader);
+        self
     }
 
     /// Stores the conversation in a file from now on; `conversation` is the content of the file.
@@ -146,34 +141,20 @@ impl ChatSession {
     }
 
     pub(crate) fn host(&self) -> &Host {
-        &self.host
+        &self.servers.host
     }
 
     pub(crate) fn approver(&self) -> &ChatApprover {
         &self.approver
     }
 
-    /// Returns the servers that the person disabled for this conversation.
-    pub(crate) fn hidden_servers(&self) -> &HiddenServers {
-        &self.hidden
-    }
-
-    /// Disables a server for this conversation, or enables the server again. Returns what is now.
-    pub(crate) fn set_hidden(&self, server: &str, is_hidden: bool) -> Result<String, CliError> {
-        servers::set_hidden(&self.host, &self.hidden, server, is_hidden)
+    pub(crate) fn servers(&self) -> &ChatServers {
+        &self.servers
     }
 
     /// Applies the present configuration to the servers, and returns what changed.
     pub(crate) fn reload(&self) -> impl Future<Output = Result<String, CliError>> + Send + 'static {
-        let host = self.host.clone();
-        let approver = self.approver.clone();
-        let reloader = self.reloader.clone();
-        async move {
-            match reloader {
-                Some(reloader) => reloader.reload(&host, &approver).await,
-                None => Err(CliError::usage("the chat has no configuration to read again")),
-            }
-        }
+        self.servers.clone().reload(self.approver.clone())
     }
 
     pub(crate) fn agent(&self) -> &Agent {
@@ -183,8 +164,8 @@ impl ChatSession {
     /// Returns the provider and the model.
     pub(crate) fn model_label(&self) -> String {
         match self.agent.model() {
-            model if model == self.provider_name => model.to_owned(),
-            model => format!("{}/{model}", self.provider_name),
+            model if model == self.model.provider_name => model.to_owned(),
+            model => format!("{}/{model}", self.model.provider_name),
         }
     }
 
@@ -204,7 +185,7 @@ impl ChatSession {
         }
         self.undone.clear();
         if let Some(recording) = &mut self.recording {
-            recording.start_message(&message, &self.host);
+            recording.start_message(&message, &self.servers.host);
         }
         self.agent.stream(message)
     }
@@ -346,7 +327,7 @@ impl ChatSession {
     pub(crate) fn clear(&mut self, file: Option<ConversationFile>) -> io::Result<()> {
         self.agent.clear();
         self.undone.clear();
-        self.hidden.show_all();
+        self.servers.hidden.show_all();
         self.tokens = TokenTotals::default();
         match std::mem::replace(&mut self.file, file) {
             Some(earlier) => earlier.remove_if_empty(),
@@ -365,13 +346,13 @@ impl ChatSession {
     /// Continues with another model. Returns the local model that the conversation no longer uses.
     pub(crate) fn set_model(&mut self, model: PreparedModel) -> Option<LocalModel> {
         let PreparedModel { provider, local, .. } = model;
-        self.provider_name = provider.name().to_owned();
-        let settings = settings_for(&self.settings, local.is_some());
+        self.model.provider_name = provider.name().to_owned();
+        let settings = settings_for(&self.model.settings, local.is_some());
         if let Some(handler) = &self.server_requests {
             handler.set_model(Some(provider.clone()));
         }
         self.agent = self.agent.clone().with_provider(provider, settings);
-        std::mem::replace(&mut self.local_model, local)
+        std::mem::replace(&mut self.model.local, local)
     }
 
     /// Has the model summarize the history before the last exchange.
@@ -398,7 +379,7 @@ impl ChatSession {
         let id = self.file.as_ref().map(ConversationFile::id);
         let is_empty = self.agent.conversation().messages().is_empty();
         let removed = self.file.map_or(Ok(()), ConversationFile::remove_if_empty);
-        let stopped = match self.local_model {
+        let stopped = match self.model.local {
             Some(local) => local.stop().await,
             None => Ok(()),
         };
@@ -416,53 +397,4 @@ pub(crate) fn settings_for(settings: &AgentSettings, is_local: bool) -> AgentSet
         true => limit_settings(settings.clone()),
         false => settings.clone(),
     }
-}
-
-/// Reads a resource as content for the next message.
-pub(crate) async fn read_resource(
-    host: Host,
-    hidden: HiddenServers,
-    uri: String,
-) -> Result<Content, CliError> {
-    servers::check_resource(&host, &hidden, &uri)?;
-    let result = host
-        .read_resource(&uri, None, CallOptions::default())
-        .await
-        .map_err(|error| CliError::failure(error.to_string()))?;
-    let contents = skim::elements(skim::member(result.get(), "contents").unwrap_or("[]"));
-    let blocks = contents.map(|resource| format!(r#"{{"type":"resource","resource":{resource}}}"#));
-    to_content(blocks)
-}
-
-/// Gets a prompt of a server as the content of a message.
-pub(crate) async fn get_prompt(
-    host: Host,
-    hidden: HiddenServers,
-    name: String,
-    arguments: Map<String, Value>,
-) -> Result<Content, CliError> {
-    servers::check_prompt(&host, &hidden, &name)?;
-    let result = host
-        .get_prompt(&name, &arguments, CallOptions::default())
-        .await
-        .map_err(|error| CliError::failure(error.to_string()))?;
-    let messages = skim::elements(skim::member(result.get(), "messages").unwrap_or("[]"));
-    let blocks = messages.flat_map(|message| {
-        // A message of the user contains no message of the model, so that a line says who speaks.
-        let is_of_model = skim::member(message, "role") == Some("\"assistant\"");
-        let line = is_of_model.then(|| r#"{"type":"text","text":"[assistant]"}"#.to_owned());
-        line.into_iter().chain(skim::member(message, "content").map(str::to_owned))
-    });
-    to_content(blocks)
-}
-
-/// Converts content blocks of MCP, as for the result of a tool.
-fn to_content(blocks: impl Iterator<Item = String>) -> Result<Content, CliError> {
-    let blocks: Vec<String> = blocks.collect();
-    if blocks.is_empty() {
-        return Err(CliError::failure("the server sent no content"));
-    }
-    let result = RawValue::from_string(format!(r#"{{"content":[{}]}}"#, blocks.join(",")));
-    let result = result.map_err(|error| CliError::failure(error.to_string()))?;
-    Ok(tool_output::to_content(&ToolOutput::new(result, false)))
 }

@@ -32,7 +32,7 @@ impl TestHost {
         let builder = Host::builder(Config::default()).connect("one", tokio::io::join(read, write));
         let features = features();
         let (host, _) = tokio::join!(builder.start(), server.handshake_legacy(&features));
-        let (host, threads) = (host.unwrap(), FileThreads::new());
+        let (host, threads) = (host.unwrap(), FileThreads::default());
         Self {
             server,
             sources: CompletionSources {

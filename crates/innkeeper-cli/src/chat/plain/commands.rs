@@ -6,7 +6,7 @@ use super::json_event::JsonEvent;
 use super::{MAX_SHOWN_CHARS, PlainChat};
 use crate::chat::attachment::{is_uri, read_file};
 use crate::chat::slash_command::{SlashCommand, help_text};
-use crate::chat::{command_work, external_editor, listings, permanent_rules, session};
+use crate::chat::{command_work, external_editor, listings, permanent_rules};
 use crate::exit::CliError;
 use crate::output::shorten;
 
@@ -53,15 +53,15 @@ impl PlainChat<'_> {
         match command {
             SlashCommand::Help => Ok(help_text()),
             SlashCommand::Tools => {
-                let hidden = session.hidden_servers();
+                let hidden = &session.servers().hidden;
                 Ok(listings::tools(&host, session.approver(), hidden, argument))
             }
-            SlashCommand::Servers => Ok(listings::servers(&host, session.hidden_servers())),
+            SlashCommand::Servers => Ok(listings::servers(&host, &session.servers().hidden)),
             SlashCommand::Prompts => Ok(listings::prompts(&host)),
             SlashCommand::Resources => Ok(listings::resources(&host)),
             SlashCommand::Rules => permanent_rules::run_command(session.approver(), argument),
-            SlashCommand::Disable => session.set_hidden(argument, true),
-            SlashCommand::Enable => session.set_hidden(argument, false),
+            SlashCommand::Disable => session.servers().set_hidden(argument, true),
+            SlashCommand::Enable => session.servers().set_hidden(argument, false),
             SlashCommand::Reload => session.reload().await,
             SlashCommand::Tokens => Ok(listings::tokens(session.tokens())),
             SlashCommand::Restart => command_work::restart(host, argument)?.await,
@@ -131,11 +131,7 @@ impl PlainChat<'_> {
             return Err(CliError::usage("usage: /attach URI|FILE"));
         }
         let content = match is_uri(argument) {
-            true => {
-                let host = self.session.host().clone();
-                let hidden = self.session.hidden_servers().clone();
-                session::read_resource(host, hidden, argument.to_owned()).await?
-            }
+            true => self.session.servers().clone().read_resource(argument.to_owned()).await?,
             false => read_file(Path::new(argument))?,
         };
         self.attachments.push((argument.to_owned(), content));
@@ -144,9 +140,7 @@ impl PlainChat<'_> {
 
     /// Sends a prompt of a server.
     async fn send_prompt(&mut self, argument: &str) -> Result<(), CliError> {
-        let host = self.session.host().clone();
-        let hidden = self.session.hidden_servers().clone();
-        let content = match command_work::prompt(host, hidden, argument) {
+        let content = match command_work::prompt(self.session.servers(), argument) {
             Ok(get) => get.await,
             Err(error) => Err(error),
         };

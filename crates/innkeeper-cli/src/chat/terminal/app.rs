@@ -1,5 +1,6 @@
 //! The loop of the chat on a terminal: keys, events of the run, questions and results of commands.
 
+mod chat_terminal;
 mod closing;
 mod commands;
 mod completion;
@@ -9,18 +10,15 @@ mod host_events;
 mod pasted_files;
 
 use std::io;
-use std::mem::ManuallyDrop;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crossterm::event::{Event, EventStream};
+use crossterm::event::Event;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use innkeeper_agent::agent::{AgentEvent, AgentStream, CompactError, CompactedHistory};
 use innkeeper_agent::content::Content;
 use innkeeper_host::Environment;
-use ratatui::Terminal;
-use ratatui::backend::CrosstermBackend;
 use tokio::sync::mpsc::Receiver;
 use tokio::time::{Instant, sleep_until};
 
@@ -35,10 +33,9 @@ use crate::chat::session::ChatSession;
 use crate::exit::CliError;
 use crate::local_model::LocalModel;
 use crate::model_selection::PreparedModel;
-use closing::TerminalEnd;
-use completion::{PendingCompletion, next_result};
+use chat_terminal::ChatTerminal;
+use completion::{Searches, next_result};
 use conversations::OpenedConversation;
-use guard::ScreenGuard;
 
 /// Minimum time between two frames.
 const FRAME_INTERVAL: Duration = Duration::from_millis(16);
@@ -83,26 +80,23 @@ struct App {
     context: ChatContext,
     run: Option<AgentStream>,
     work: FuturesUnordered<BoxFuture<'static, WorkResult>>,
-    /// The search for values of the text in the editor.
-    completion: Option<PendingCompletion>,
-    /// The search for the messages of earlier conversations.
-    earlier_messages: Option<BoxFuture<'static, Vec<String>>>,
+    searches: Searches,
     server_log: ServerLog,
-    /// The threads of the searches. A file system that does not respond stops no command.
-    search_threads: FileThreads,
     /// The threads of commands.
     threads: FileThreads,
     /// What is attached to the next message.
     attachments: Vec<(String, Content)>,
-    /// A drop of `Terminal` panics if the terminal is closed; the guard shows the cursor.
-    terminal: ManuallyDrop<Terminal<CrosstermBackend<io::Stdout>>>,
-    guard: ScreenGuard,
-    keys: EventStream,
-    end: TerminalEnd,
+    terminal: ChatTerminal,
     is_dirty: bool,
-    is_over: bool,
-    /// Whether the person, or the end of the terminal, leaves no time for servers to stop.
-    is_urgent: bool,
+    leaving: Option<Leaving>,
+}
+
+/// How the chat ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Leaving {
+    InOrder,
+    /// The person, or the end of the terminal, leaves no time for servers to stop.
+    AtOnce,
 }
 
 /// Runs the chat until the person leaves. `first_message` is sent at once.
@@ -112,28 +106,20 @@ pub(crate) async fn run(
     first_message: Option<String>,
 ) -> Result<ChatEnd, CliError> {
     let failure = |error| CliError::failure("cannot use the terminal").with_source(error);
-    let end = TerminalEnd::watch().map_err(failure)?;
-    let guard = ScreenGuard::enter().map_err(failure)?;
-    let terminal = Terminal::new(CrosstermBackend::new(io::stdout())).map_err(failure)?;
+    let terminal = ChatTerminal::open().map_err(failure)?;
     let mut app = App {
         screen: Screen::new(context.theme),
         session,
         context,
         run: None,
         work: FuturesUnordered::new(),
-        completion: None,
-        earlier_messages: None,
+        searches: Searches::default(),
         server_log: ServerLog::new(DEFAULT_LOG_LEVEL),
-        search_threads: FileThreads::new(),
-        threads: FileThreads::new(),
+        threads: FileThreads::default(),
         attachments: Vec::new(),
-        terminal: ManuallyDrop::new(terminal),
-        guard,
-        keys: EventStream::new(),
-        end,
+        terminal,
         is_dirty: true,
-        is_over: false,
-        is_urgent: false,
+        leaving: None,
     };
     app.greet();
     if let Some(message) = first_message {
@@ -143,7 +129,7 @@ pub(crate) async fn run(
     // Stores what was displayed of a response, also if the terminal is closed.
     app.interrupt();
     ended.map_err(failure)?;
-    Ok(ChatEnd { session: app.session, is_urgent: app.is_urgent })
+    Ok(ChatEnd { session: app.session, is_urgent: app.leaving == Some(Leaving::AtOnce) })
 }
 
 impl App {
@@ -176,7 +162,7 @@ impl App {
         let mut host_events = self.session.host().events();
         let mut next_frame = Instant::now();
         let mut last_frame = next_frame;
-        while !self.is_over {
+        while self.leaving.is_none() {
             let now = Instant::now();
             let is_due = self.screen.is_animated() && now >= last_frame + ANIMATION_INTERVAL;
             if (self.is_dirty && now >= next_frame) || is_due {
@@ -191,8 +177,7 @@ impl App {
             };
             tokio::select! {
                 biased;
-                () = self.end.closed() => self.leave_at_once(),
-                event = closing::next_event(&mut self.keys) => match event {
+                event = self.terminal.next_event() => match event {
                     Some(event) => self.on_terminal_event(event?).await?,
                     None => self.leave_at_once(),
                 },
@@ -203,12 +188,12 @@ impl App {
                 Some(result) = self.work.next(), if !self.work.is_empty() => {
                     self.on_work(result);
                 }
-                finished = next_result(&mut self.completion) => {
+                finished = next_result(&mut self.searches.completion) => {
                     if let Some(action) = self.on_completion(finished) {
                         self.perform(action).await?;
                     }
                 }
-                messages = next_result(&mut self.earlier_messages) => {
+                messages = next_result(&mut self.searches.earlier_messages) => {
                     self.screen.on_earlier_messages(messages);
                     self.is_dirty = true;
                 }
@@ -227,11 +212,7 @@ impl App {
     fn draw(&mut self, now: Instant) -> io::Result<()> {
         self.screen.drop_withdrawn_questions();
         self.show_left_out_messages();
-        let screen = &mut self.screen;
-        self.terminal.draw(|frame| {
-            let area = frame.area();
-            screen.draw(area, frame.buffer_mut(), now);
-        })?;
+        self.terminal.draw(&mut self.screen, now)?;
         self.is_dirty = false;
         Ok(())
     }
@@ -250,7 +231,7 @@ impl App {
                     self.screen.on_paste(&text);
                 }
             }
-            Event::Resize(..) => self.terminal.autoresize()?,
+            Event::Resize(..) => self.terminal.resize()?,
             Event::FocusGained | Event::FocusLost | Event::Mouse(_) => {}
         }
         Ok(())
@@ -270,8 +251,12 @@ impl App {
         Ok(())
     }
 
+    fn leave(&mut self) {
+        self.leaving.get_or_insert(Leaving::InOrder);
+    }
+
     fn leave_at_once(&mut self) {
-        (self.is_over, self.is_urgent) = (true, true);
+        self.leaving = Some(Leaving::AtOnce);
     }
 
     /// Sends a message with the attachments.

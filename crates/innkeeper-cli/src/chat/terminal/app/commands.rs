@@ -4,7 +4,6 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 use base64::Engine as _;
-use crossterm::event::EventStream;
 use futures_util::FutureExt as _;
 use innkeeper_agent::content::Content;
 use innkeeper_agent::conversation::Message;
@@ -15,7 +14,7 @@ use super::{App, WorkResult};
 use crate::chat::attachment::{is_uri, read_file};
 use crate::chat::command_work::{self, CommandWork};
 use crate::chat::slash_command::{SlashCommand, help_text};
-use crate::chat::{external_editor, listings, permanent_rules, session};
+use crate::chat::{external_editor, listings, permanent_rules};
 use crate::exit::CliError;
 
 /// Maximum number of bytes for the clipboard: terminals accept no more in one sequence.
@@ -43,11 +42,11 @@ impl App {
         match command {
             SlashCommand::Help => self.show(format!("{}{KEYS_HELP}", help_text())),
             SlashCommand::Tools => {
-                let hidden = self.session.hidden_servers();
+                let hidden = &self.session.servers().hidden;
                 self.show(listings::tools(&host, self.session.approver(), hidden, argument));
             }
             SlashCommand::Servers => {
-                self.show(listings::servers(&host, self.session.hidden_servers()));
+                self.show(listings::servers(&host, &self.session.servers().hidden));
             }
             SlashCommand::Prompts => self.show(listings::prompts(&host)),
             SlashCommand::Resources => self.show(listings::resources(&host)),
@@ -58,7 +57,7 @@ impl App {
             SlashCommand::Tokens => self.show(listings::tokens(self.session.tokens())),
             SlashCommand::Disable | SlashCommand::Enable => {
                 let is_hidden = command == SlashCommand::Disable;
-                let changed = self.session.set_hidden(argument, is_hidden);
+                let changed = self.session.servers().set_hidden(argument, is_hidden);
                 self.show_outcome(changed);
             }
             SlashCommand::Reload => self.reload(),
@@ -67,8 +66,8 @@ impl App {
             }
             SlashCommand::Restart => self.restart(host, argument),
             SlashCommand::Model => self.switch_model(argument),
-            SlashCommand::Prompt => self.send_prompt(host, argument),
-            SlashCommand::Attach => self.attach(host, argument),
+            SlashCommand::Prompt => self.send_prompt(argument),
+            SlashCommand::Attach => self.attach(argument),
             SlashCommand::Detach => {
                 self.attachments.clear();
                 self.update_status();
@@ -89,7 +88,7 @@ impl App {
             }
             SlashCommand::Copy => self.copy()?,
             SlashCommand::Edit => self.edit().await?,
-            SlashCommand::Quit => self.is_over = true,
+            SlashCommand::Quit => self.leave(),
         }
         Ok(())
     }
@@ -160,18 +159,17 @@ impl App {
         }
     }
 
-    fn send_prompt(&mut self, host: Host, argument: &str) {
+    fn send_prompt(&mut self, argument: &str) {
         if !self.require_idle() {
             return;
         }
-        let hidden = self.session.hidden_servers().clone();
-        match command_work::prompt(host, hidden, argument) {
+        match command_work::prompt(self.session.servers(), argument) {
             Ok(get) => self.spawn_work("getting the prompt", get.map(WorkResult::Prompt).boxed()),
             Err(error) => self.show_error(error.to_line()),
         }
     }
 
-    fn attach(&mut self, host: Host, argument: &str) {
+    fn attach(&mut self, argument: &str) {
         if argument.is_empty() {
             return self.show_error("usage: /attach URI|FILE");
         }
@@ -180,8 +178,7 @@ impl App {
             let read = read_file(Path::new(argument));
             return self.on_attached(label, read);
         }
-        let read =
-            session::read_resource(host, self.session.hidden_servers().clone(), label.clone());
+        let read = self.session.servers().clone().read_resource(label.clone());
         let read = async move { WorkResult::Attached(label, read.await) };
         self.spawn_work("reading the resource", Box::pin(read));
     }
@@ -253,12 +250,8 @@ impl App {
     /// Opens the message in the editor of the user.
     async fn edit(&mut self) -> io::Result<()> {
         let text = self.screen.editor.text();
-        self.guard.suspend()?;
-        let edited = external_editor::edit(&self.context.environment, &text).await;
-        self.guard.resume()?;
-        self.keys = EventStream::new();
-        self.terminal.clear()?;
-        match edited {
+        let edit = external_editor::edit(&self.context.environment, &text);
+        match self.terminal.lend_to(edit).await? {
             Ok(text) => self.screen.editor.set_text(&text),
             Err(error) => self.show_error(error.to_line()),
         }

@@ -6,6 +6,7 @@ use super::super::screen::Action;
 use super::App;
 use crate::chat::completion::{self, CompletionSources, Completions};
 use crate::chat::conversation_file::ConversationFile;
+use crate::chat::file_thread::FileThreads;
 use crate::chat::permanent_rules;
 
 /// The values for a text, when they are known.
@@ -18,13 +19,24 @@ pub(super) struct FinishedCompletion {
     is_automatic: bool,
 }
 
+/// The searches for the editor, which run beside all other work.
+#[derive(Default)]
+pub(super) struct Searches {
+    /// The search for values of the text in the editor.
+    pub(super) completion: Option<PendingCompletion>,
+    /// The search for the messages of earlier conversations.
+    pub(super) earlier_messages: Option<BoxFuture<'static, Vec<String>>>,
+    /// A file system that does not respond stops no command.
+    pub(super) threads: FileThreads,
+}
+
 impl App {
     /// Looks for values; a drop of the earlier search cancels its request to a server. Names that the
     /// program knows are values before the next key. Returns what an accepted value causes.
     pub(super) fn complete(&mut self, text: String, is_automatic: bool) -> Option<Action> {
         let sources = CompletionSources {
             host: self.session.host().clone(),
-            threads: self.search_threads.clone(),
+            threads: self.searches.threads.clone(),
             conversations: self.context.directory.clone(),
             current: self.session.file().map(ConversationFile::id),
             rules: permanent_rules::tools_with_rules(self.session.approver()),
@@ -36,11 +48,11 @@ impl App {
         });
         match (&mut search).now_or_never() {
             Some(finished) => {
-                self.completion = None;
+                self.searches.completion = None;
                 self.on_completion(finished)
             }
             None => {
-                self.completion = Some(search);
+                self.searches.completion = Some(search);
                 if !is_automatic {
                     self.screen.set_hint("looking for values".to_owned());
                 }

@@ -86,15 +86,16 @@ impl App {
 
     /// Reads the messages of earlier conversations if a key needs them.
     pub(super) fn read_earlier_messages(&mut self) {
-        if !self.screen.take_wish_for_earlier_messages() || self.earlier_messages.is_some() {
+        if !self.screen.take_wish_for_earlier_messages() || self.searches.earlier_messages.is_some()
+        {
             return;
         }
         let Some(directory) = self.context.directory.clone() else {
             return self.screen.on_earlier_messages(Vec::new());
         };
-        let threads = self.search_threads.clone();
+        let threads = self.searches.threads.clone();
         let current = self.session.file().map(ConversationFile::id);
-        self.earlier_messages = Some(Box::pin(async move {
+        self.searches.earlier_messages = Some(Box::pin(async move {
             threads
                 .run(move || conversation_file::earlier_messages(&directory, current.as_deref()))
                 .await

@@ -40,7 +40,7 @@ impl App {
                     (is_status_new, self.is_dirty) = (true, true);
                 }
                 Err(RecvError::Closed) => {
-                    self.is_over = true;
+                    self.leave();
                     return;
                 }
             }
