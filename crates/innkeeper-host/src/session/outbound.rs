@@ -1,7 +1,7 @@
 //! The outbound side of a session: a pipe or a message transport.
 
 use innkeeper_protocol::envelope::code;
-use innkeeper_protocol::{JsonText, RequestId, envelope, method};
+use innkeeper_protocol::{JsonText, RequestId, envelope};
 use serde::Serialize;
 
 use super::outbound_queue::{MessageKind, OutboundSender};
@@ -112,14 +112,10 @@ impl Outbound {
         }
     }
 
-    /// Abandons a request; the flag also notifies the server.
+    /// Abandons a request; the flag also notifies the server. Only queues: a destructor calls it.
     pub(super) fn forget(&self, id: u64, notify_server: bool) {
         match self {
-            Self::Pipe(writer) if notify_server => {
-                let params = serde_json::json!({ "requestId": id });
-                // A closed session needs no cancellation.
-                let _ = writer.send_notification(method::CANCELLED, Some(&params));
-            }
+            Self::Pipe(writer) if notify_server => writer.queue_cancellation(id),
             Self::Pipe(_) => {}
             Self::Transport(messages) => messages.forget(id, notify_server),
         }

@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use innkeeper_protocol::{JsonText, RequestId, envelope};
+use innkeeper_protocol::{JsonText, RequestId, envelope, method};
 use serde::Serialize;
+use serde_json::json;
 use tokio::io::AsyncWrite;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::Notify;
@@ -149,6 +150,21 @@ impl SessionWriter {
         params: Option<&impl Serialize>,
     ) -> Result<(), RequestError> {
         self.send_best_effort(|queue| envelope::write_notification(queue, method, params))
+    }
+
+    /// Queues the cancellation of a request, which the flush task writes.
+    pub(super) fn queue_cancellation(&self, request_id: u64) {
+        let params = json!({ "requestId": request_id });
+        // A closed session needs no cancellation.
+        if self.has_capacity()
+            && self
+                .queue(|queue| {
+                    envelope::write_notification(queue, method::CANCELLED, Some(&params))
+                })
+                .is_ok()
+        {
+            self.work.notify_one();
+        }
     }
 
     /// Queues a response to a request of the server unless the server has stopped reading.
@@ -297,8 +313,6 @@ impl SessionWriter {
 mod tests {
     use std::sync::Arc;
 
-    use innkeeper_protocol::method;
-
     use super::*;
 
     /// A pipe that counts the writes and accepts all bytes.
@@ -352,5 +366,13 @@ mod tests {
         });
         assert!(calling.await.unwrap().is_none());
         assert_eq!(writes.load(Ordering::Relaxed), 1);
+    }
+    #[test]
+    fn a_cancellation_is_only_queued() {
+        let writes = Arc::new(AtomicUsize::new(0));
+        let writer = SessionWriter::new(Box::new(CountingPipe(writes.clone())), 1 << 20);
+        writer.queue_cancellation(1);
+        assert!(writer.queued_bytes() > 0);
+        assert_eq!(writes.load(Ordering::Relaxed), 0);
     }
 }
