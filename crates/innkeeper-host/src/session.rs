@@ -20,36 +20,34 @@ mod outbound;
 mod outbound_queue;
 mod outgoing_request;
 mod pending;
+mod pending_request;
 mod progress;
+mod read_limits;
 mod reader;
+mod request_error;
 mod request_slots;
 mod send_check;
 mod server_requests;
 pub(crate) mod unknown_session;
+mod unusable_output;
 mod writer;
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use innkeeper_protocol::{Era, ErrorObject, JsonText, Revision};
+use innkeeper_protocol::{Era, Revision};
 use serde::Serialize;
-use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::futures::Notified;
-use tokio::sync::{Notify, SetOnce, mpsc, watch};
 
 use crate::callback::CallbackRegistry;
-use crate::deadline::MAX_REQUEST_TIMEOUT;
-use crate::error::{CallErrorKind, ProtocolError, UnavailableReason};
+use crate::error::UnavailableReason;
 use crate::event::EventPublisher;
 use crate::tasks::BackgroundTasks;
 
 pub(crate) use crate::rate_limiter::RateLimiter;
-pub(crate) use active_tasks::OpenTaskGuard;
-use active_tasks::{ActiveTaskGuard, ActiveTasks};
-pub(crate) use budget::{Budget, Budgeted};
-use call_context::PendingCall;
+use active_tasks::ActiveTasks;
+pub(crate) use budget::Budgeted;
 pub(crate) use call_context::{CallCallback, CallContext};
 pub use call_hold::CallHold;
 pub use call_notification::CallNotification;
@@ -58,10 +56,8 @@ use change_notifier::ChangeNotifier;
 pub(crate) use change_notifier::ListChanges;
 pub(crate) use coop_budget::CoopBudget;
 pub(crate) use detached_requests::DetachedRequest;
-use detached_requests::DetachedRequests;
 pub(crate) use inbound_sink::InboundSink;
 pub(crate) use limits::SessionLimits;
-use multiline_detector::MultilineDetector;
 use neighbours::Neighbours;
 pub(crate) use neighbours::SessionDirectory;
 use outbound::Outbound;
@@ -69,44 +65,16 @@ pub(crate) use outbound_queue::{MessageKind, OutboundCommand, OutboundReceiver};
 pub(crate) use outgoing_request::{DeadlineExtension, OutgoingRequest};
 use pending::PendingRequests;
 pub use progress::Progress;
+use read_limits::ReadLimits;
 use reader::read_output;
+pub(crate) use request_error::{RequestError, RequestResult};
 pub use send_check::SendCheck;
 use server_requests::ServerRequests;
+use unusable_output::UnusableOutput;
 use writer::SessionWriter;
 
 /// Time to wait for the exit status after the server closed its output or input.
 const EXIT_STATUS_GRACE: Duration = Duration::from_millis(250);
-
-/// The reason a request has no result.
-#[derive(Debug)]
-pub(crate) enum RequestError {
-    /// The server responded with an error object.
-    ErrorResponse(ErrorObject),
-    /// The response is invalid.
-    Protocol(ProtocolError),
-    /// The request is longer than a message may be; the request was not sent.
-    TooLarge { bytes: usize, limit: usize },
-    /// The server is unavailable; `sent` is true if the server may have received the request.
-    Unavailable { reason: UnavailableReason, sent: bool },
-    /// The deadline passed without a response.
-    Timeout,
-}
-
-impl RequestError {
-    /// Returns the kind of the call error that results from this error.
-    pub(crate) fn kind(&self) -> CallErrorKind {
-        match self {
-            Self::ErrorResponse(_) => CallErrorKind::Server,
-            Self::Protocol(_) => CallErrorKind::Protocol,
-            Self::TooLarge { .. } => CallErrorKind::Validation,
-            Self::Unavailable { .. } => CallErrorKind::Unavailable,
-            Self::Timeout => CallErrorKind::Timeout,
-        }
-    }
-}
-
-/// The outcome of one request: the raw result with its memory reservation, or an error.
-pub(crate) type RequestResult = Result<Budgeted<Box<RawValue>>, RequestError>;
 
 /// The server a session belongs to, with the callbacks it can use.
 #[derive(Clone, Debug)]
@@ -122,33 +90,15 @@ pub(crate) struct SessionContext {
 #[derive(Debug)]
 struct SessionState {
     server: Arc<str>,
-    limits: SessionLimits,
+    revision: OnceLock<Revision>,
     pending: PendingRequests,
     outbound: Outbound,
+    reading: ReadLimits,
+    unusable_output: UnusableOutput,
     server_requests: ServerRequests,
-    budget: Budget,
-    rate_limiter: RateLimiter,
-    neighbours: Neighbours,
     change_notifier: ChangeNotifier,
+    active_tasks: ActiveTasks,
     events: EventPublisher,
-    next_id: AtomicU64,
-    unusable_messages: AtomicU64,
-    /// Number of consecutive invalid lines since the last message.
-    consecutive_invalid_lines: AtomicU32,
-    /// Set by the first valid message.
-    first_message: SetOnce<()>,
-    /// The last line before the first valid message: some servers write their errors to stdout.
-    early_line: Mutex<Vec<u8>>,
-    multiline_detector: Mutex<MultilineDetector>,
-    revision: OnceLock<Revision>,
-    /// Notified when the server reports a changed task.
-    task_changed: Notify,
-    /// Notified of an error response that belongs to no request.
-    unattributed_error: Notify,
-    active_tasks: watch::Sender<ActiveTasks>,
-    detached_requests: DetachedRequests,
-    /// Notified of the first response after a timeout.
-    responded: Notify,
 }
 
 /// A handle to the session; cheap to clone.
@@ -174,7 +124,7 @@ impl Session {
 
     /// Returns the last line of text that the server wrote before its first message.
     pub(crate) fn early_line(&self) -> Vec<u8> {
-        self.0.early_line.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.unusable_output.early_line()
     }
 
     /// Creates a session over a message transport, which sends the messages of the receiver and
@@ -191,31 +141,18 @@ impl Session {
 
     fn new(owner: SessionContext, outbound: Outbound, limits: SessionLimits) -> Self {
         let SessionContext { server, callbacks, events, tasks, sessions } = owner;
-        let (detached_requests, detached) = detached_requests::channel();
+        let (active_tasks, detached) = ActiveTasks::new();
         let state = Arc::new(SessionState {
             server,
-            limits,
-            pending: PendingRequests::default(),
-            outbound,
-            server_requests: ServerRequests::new(callbacks, tasks, limits.callback_timeout),
-            budget: Budget::new(limits.max_result_bytes),
-            rate_limiter: RateLimiter::new(),
-            neighbours: Neighbours::new(sessions.clone()),
-            change_notifier: ChangeNotifier::default(),
-            events,
-            // A random start prevents a server from responding to requests before it receives them.
-            next_id: AtomicU64::new(fastrand::u64(1..1 << 31)),
-            unusable_messages: AtomicU64::new(0),
-            consecutive_invalid_lines: AtomicU32::new(0),
-            first_message: SetOnce::new(),
-            early_line: Mutex::default(),
-            multiline_detector: Mutex::default(),
             revision: OnceLock::new(),
-            task_changed: Notify::new(),
-            unattributed_error: Notify::new(),
-            active_tasks: watch::Sender::default(),
-            detached_requests,
-            responded: Notify::new(),
+            pending: PendingRequests::new(),
+            outbound,
+            reading: ReadLimits::new(limits, Neighbours::new(sessions.clone())),
+            unusable_output: UnusableOutput::default(),
+            server_requests: ServerRequests::new(callbacks, tasks, limits.callback_timeout),
+            change_notifier: ChangeNotifier::default(),
+            active_tasks,
+            events,
         });
         sessions.add(&state);
         state.server_requests.tasks().spawn(detached.send_all());
@@ -228,79 +165,12 @@ impl Session {
 
     /// Returns the id of the next request; ids are unique.
     pub(crate) fn next_id(&self) -> u64 {
-        self.0.next_id.fetch_add(1, Ordering::Relaxed)
-    }
-
-    /// Sends a request and waits for the response or the deadline. Dropping the future, or a
-    /// timeout, sends `notifications/cancelled`; a later response is discarded.
-    pub(crate) async fn request<P: JsonText>(&self, out: OutgoingRequest<'_, P>) -> RequestResult {
-        let shared = &*self.0;
-        let id = out.id;
-        if !shared.outbound.has_capacity() {
-            let capacity =
-                tokio::time::timeout_at(out.deadline, shared.outbound.wait_for_capacity()).await;
-            capacity.map_err(|_| RequestError::Timeout)?;
-        }
-        let call = shared.pending_call(out.call);
-        let (response, is_only_call) = shared.pending.insert(&out, call)?;
-        let mut open = CancelOnDrop { shared, id, notify_server: false };
-        shared.outbound.send_request(&out, is_only_call)?;
-        open.notify_server = out.cancellable;
-        let closed =
-            RequestError::Unavailable { reason: UnavailableReason::ClosedOutput, sent: true };
-        response.await.unwrap_or(Err(closed))
-    }
-
-    /// Counts a request with a response as open, and forwards its progress, until the guard is
-    /// dropped: its task continues at the server.
-    pub(crate) fn hold_open(
-        &self,
-        id: u64,
-        progress: Option<mpsc::Sender<Progress>>,
-        call: CallContext<'_>,
-    ) -> OpenTaskGuard {
-        self.0.pending.hold_open(id, progress, self.0.pending_call(Some(call)));
-        OpenTaskGuard { id, active: ActiveTaskGuard::new(self.0.clone()) }
-    }
-
-    /// Records a task that the application polls, for at most `lifetime`.
-    pub(crate) fn detach_task(&self, task_id: &str, lifetime: Duration) {
-        self.0.pending.detach_task(task_id, lifetime);
-    }
-
-    /// Records the end of a task that the application polls.
-    pub(crate) fn end_task(&self, task_id: &str) {
-        self.0.pending.end_task(task_id);
-    }
-
-    /// Queues a request whose response nobody waits for. Needs no runtime.
-    pub(crate) fn send_detached(&self, request: DetachedRequest) {
-        self.0.detached_requests.add(&self.0, request);
-    }
-
-    /// Ends all waits for tasks, so that the server is requested to cancel the tasks, and waits at
-    /// most `limit` until the server has received the requests.
-    pub(crate) async fn cancel_tasks(&self, limit: Duration) {
-        let mut active = self.0.active_tasks.subscribe();
-        self.0.active_tasks.send_modify(|active| active.cancelled = true);
-        let _ = tokio::time::timeout(limit, active.wait_for(|active| active.count == 0)).await;
-    }
-
-    /// Waits until [`Self::cancel_tasks`] is called.
-    pub(crate) async fn tasks_cancelled(&self) {
-        // `self` holds the sender, so the wait cannot fail.
-        let _ = self.0.active_tasks.subscribe().wait_for(|active| active.cancelled).await;
+        self.0.pending.next_id()
     }
 
     /// Resolves when the server sent an error response whose id is that of no request, or no id.
     pub(crate) fn unattributed_error(&self) -> Notified<'_> {
-        self.0.unattributed_error.notified()
-    }
-
-    /// Waits for the next notification of a changed task, counted from the first poll or from
-    /// `enable`.
-    pub(crate) fn task_changed(&self) -> Notified<'_> {
-        self.0.task_changed.notified()
+        self.0.unusable_output.unattributed_error.notified()
     }
 
     /// Queues a notification with parameters; drops the notification if the server does not read.
@@ -321,7 +191,7 @@ impl Session {
 
     /// Disables throttling, to read the remaining output of an exited process quickly.
     pub(crate) fn stop_throttling(&self) {
-        self.0.rate_limiter.stop();
+        self.0.reading.rate.stop();
     }
 
     /// Fails all pending requests and rejects new requests. The first reason is kept.
@@ -336,7 +206,7 @@ impl Session {
 
     /// Waits for the first valid message.
     pub(crate) async fn first_message(&self) {
-        self.0.first_message.wait().await;
+        self.0.unusable_output.first_message().await;
     }
 
     /// Waits until the connection is closed and returns the reason.
@@ -379,13 +249,7 @@ impl Session {
 
     /// Waits until the server has responded to any request since the last timeout.
     pub(crate) async fn responded(&self) {
-        loop {
-            let responded = self.0.responded.notified();
-            if self.has_responded() {
-                return;
-            }
-            responded.await;
-        }
+        self.0.pending.responded().await;
     }
 
     /// Returns the number of pending requests without background requests.
@@ -404,39 +268,9 @@ impl SessionState {
         self.revision.get().is_some_and(|revision| revision.era() == Era::Modern)
     }
 
-    /// Returns the owned call of a request, if a message of the server may need the call.
-    fn pending_call(&self, call: Option<CallContext<'_>>) -> Option<Box<PendingCall>> {
-        let call = call?;
-        let needed = call.callback.is_some()
-            || call
-                .caller
-                .is_some_and(|caller| caller.notifications.is_some() || caller.hold.is_some())
-            || self.server_requests.has_callbacks()
-            || self.events.has_subscribers();
-        needed.then(|| Box::new(call.into()))
-    }
-
     fn close(&self, reason: UnavailableReason) {
         self.pending.close(&reason);
         self.outbound.fail(reason);
-    }
-}
-
-/// A guard that notifies the server of a cancellation if the caller is dropped before the response.
-struct CancelOnDrop<'a> {
-    shared: &'a SessionState,
-    id: u64,
-    notify_server: bool,
-}
-
-impl Drop for CancelOnDrop<'_> {
-    fn drop(&mut self) {
-        let max_duration = self.shared.limits.callback_timeout.min(MAX_REQUEST_TIMEOUT);
-        let open_for = self.notify_server.then_some(max_duration);
-        let unanswered = self.shared.pending.remove(self.id, open_for);
-        if unanswered {
-            self.shared.outbound.forget(self.id, self.notify_server);
-        }
     }
 }
 

@@ -1,14 +1,90 @@
 //! The tasks of a session that are polled or being cancelled, and the guards that count them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use super::SessionState;
+use tokio::sync::futures::Notified;
+use tokio::sync::{Notify, mpsc, watch};
 
-/// The tasks that are polled or being cancelled.
-#[derive(Debug, Default)]
+use super::detached_requests::{self, DetachedReceiver, DetachedRequest, DetachedRequests};
+use super::{CallContext, Progress, Session, SessionState};
+
+/// The tasks of one session.
+#[derive(Debug)]
 pub(super) struct ActiveTasks {
-    pub(super) count: usize,
-    pub(super) cancelled: bool,
+    waits: watch::Sender<TaskWaits>,
+    /// Notified when the server reports a changed task.
+    pub(super) changed: Notify,
+    detached_requests: DetachedRequests,
+}
+
+/// The waits for tasks, and the requests that cancel tasks.
+#[derive(Debug, Default)]
+struct TaskWaits {
+    count: usize,
+    cancelled: bool,
+}
+
+impl ActiveTasks {
+    pub(super) fn new() -> (Self, DetachedReceiver) {
+        let (detached_requests, receiver) = detached_requests::channel();
+        let waits = watch::Sender::default();
+        (Self { waits, changed: Notify::new(), detached_requests }, receiver)
+    }
+
+    #[cfg(test)]
+    pub(super) fn count(&self) -> usize {
+        self.waits.borrow().count
+    }
+}
+
+impl Session {
+    /// Counts a request with a response as open, and forwards its progress, until the guard is
+    /// dropped: its task continues at the server.
+    pub(crate) fn hold_open(
+        &self,
+        id: u64,
+        progress: Option<mpsc::Sender<Progress>>,
+        call: CallContext<'_>,
+    ) -> OpenTaskGuard {
+        self.0.pending.hold_open(id, progress, self.0.pending_call(Some(call)));
+        OpenTaskGuard { id, active: ActiveTaskGuard::new(self.0.clone()) }
+    }
+
+    /// Records a task that the application polls, for at most `lifetime`.
+    pub(crate) fn detach_task(&self, task_id: &str, lifetime: Duration) {
+        self.0.pending.detach_task(task_id, lifetime);
+    }
+
+    /// Records the end of a task that the application polls.
+    pub(crate) fn end_task(&self, task_id: &str) {
+        self.0.pending.end_task(task_id);
+    }
+
+    /// Queues a request whose response nobody waits for. Needs no runtime.
+    pub(crate) fn send_detached(&self, request: DetachedRequest) {
+        self.0.active_tasks.detached_requests.add(&self.0, request);
+    }
+
+    /// Ends all waits for tasks, so that the server is requested to cancel the tasks, and waits at
+    /// most `limit` until the server has received the requests.
+    pub(crate) async fn cancel_tasks(&self, limit: Duration) {
+        let mut active = self.0.active_tasks.waits.subscribe();
+        self.0.active_tasks.waits.send_modify(|active| active.cancelled = true);
+        let _ = tokio::time::timeout(limit, active.wait_for(|active| active.count == 0)).await;
+    }
+
+    /// Waits until [`Self::cancel_tasks`] is called.
+    pub(crate) async fn tasks_cancelled(&self) {
+        // `self` holds the sender, so the wait cannot fail.
+        let _ = self.0.active_tasks.waits.subscribe().wait_for(|active| active.cancelled).await;
+    }
+
+    /// Waits for the next notification of a changed task, counted from the first poll or from
+    /// `enable`.
+    pub(crate) fn task_changed(&self) -> Notified<'_> {
+        self.0.active_tasks.changed.notified()
+    }
 }
 
 /// A guard that counts a request with a response as open.
@@ -37,7 +113,7 @@ pub(super) struct ActiveTaskGuard(Arc<SessionState>);
 
 impl ActiveTaskGuard {
     pub(super) fn new(shared: Arc<SessionState>) -> Self {
-        shared.active_tasks.send_modify(|active| active.count += 1);
+        shared.active_tasks.waits.send_modify(|active| active.count += 1);
         Self(shared)
     }
 
@@ -48,6 +124,6 @@ impl ActiveTaskGuard {
 
 impl Drop for ActiveTaskGuard {
     fn drop(&mut self) {
-        self.0.active_tasks.send_modify(|active| active.count -= 1);
+        self.0.active_tasks.waits.send_modify(|active| active.count -= 1);
     }
 }

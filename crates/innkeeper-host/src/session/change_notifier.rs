@@ -51,18 +51,24 @@ pub(crate) struct ChangeNotifier {
     flags: AtomicU8,
     updated: Mutex<IndexSet<String>>,
     changed: Notify,
-    /// Number of reported tool changes. The flag of a change is set before the change counts.
-    reported_tools: AtomicU64,
-    /// Number of tool changes whose flags [`Self::next`] has returned.
-    taken_tools: AtomicU64,
-    /// Number of tool changes that are handled.
-    handled_tools: watch::Sender<u64>,
+    tool_changes: ToolChanges,
     /// Notified when the session was re-established.
     reinitialized: Notify,
     /// Last subscription request that the server acknowledged.
     acknowledged: watch::Sender<Option<u64>>,
     /// Cache whose entries a change invalidates.
     cache: OnceLock<Arc<Cache>>,
+}
+
+/// How many changes of the tools have come how far.
+#[derive(Debug, Default)]
+struct ToolChanges {
+    /// Number of reported changes. The flag of a change is set before the change counts.
+    reported: AtomicU64,
+    /// Number of changes whose flags [`ChangeNotifier::next`] has returned.
+    taken: AtomicU64,
+    /// Number of handled changes.
+    handled: watch::Sender<u64>,
 }
 
 impl ChangeNotifier {
@@ -113,7 +119,7 @@ impl ChangeNotifier {
     fn set_flags(&self, flags: u8) {
         self.flags.fetch_or(flags, Ordering::Release);
         if flags & TOOLS != 0 {
-            self.reported_tools.fetch_add(1, Ordering::Release);
+            self.tool_changes.reported.fetch_add(1, Ordering::Release);
         }
         self.changed.notify_one();
     }
@@ -126,10 +132,10 @@ impl ChangeNotifier {
     async fn next(&self) -> ListChanges {
         loop {
             let notification = self.changed.notified();
-            let reported = self.reported_tools.load(Ordering::Acquire);
+            let reported = self.tool_changes.reported.load(Ordering::Acquire);
             let flags = self.flags.swap(0, Ordering::Acquire);
             if flags != 0 {
-                self.taken_tools.store(reported, Ordering::Release);
+                self.tool_changes.taken.store(reported, Ordering::Release);
                 return ListChanges::from_flags(flags);
             }
             notification.await;
@@ -152,16 +158,16 @@ impl Session {
 
     /// Records that the tool changes of the last [`Self::changed`] are handled.
     pub(crate) fn mark_tool_changes_handled(&self) {
-        let notifier = &self.0.change_notifier;
-        notifier.handled_tools.send_replace(notifier.taken_tools.load(Ordering::Acquire));
+        let changes = &self.0.change_notifier.tool_changes;
+        changes.handled.send_replace(changes.taken.load(Ordering::Acquire));
     }
 
     /// Waits until the tool changes that were reported before this call are handled, or the session
     /// is closed.
     pub(crate) async fn tool_changes_handled(&self) {
-        let notifier = &self.0.change_notifier;
-        let reported = notifier.reported_tools.load(Ordering::Acquire);
-        let mut handled = notifier.handled_tools.subscribe();
+        let changes = &self.0.change_notifier.tool_changes;
+        let reported = changes.reported.load(Ordering::Acquire);
+        let mut handled = changes.handled.subscribe();
         tokio::select! {
             biased;
             // `self` holds the sender, so the wait cannot fail.
@@ -190,11 +196,10 @@ impl Session {
     /// Requests a refresh of lists that may have changed; cached items stay.
     pub(crate) fn request_refresh(&self, lists: ListChanges) {
         let by = if lists.notified { 0 } else { RECHECK_SHIFT };
-        let flag = |is_set, flag: u8| if is_set { flag << by } else { 0 };
-        let flags = flag(lists.tools, TOOLS)
-            | flag(lists.prompts, PROMPTS)
-            | flag(lists.resources, RESOURCES);
-        self.0.change_notifier.set_flags(flags);
+        let flags = (u8::from(lists.tools) * TOOLS)
+            | (u8::from(lists.prompts) * PROMPTS)
+            | (u8::from(lists.resources) * RESOURCES);
+        self.0.change_notifier.set_flags(flags << by);
     }
 
     /// Marks all lists as changed.

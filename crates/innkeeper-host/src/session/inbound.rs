@@ -1,7 +1,6 @@
 //! Dispatches the messages of a server to callers and handlers.
 
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use innkeeper_protocol::envelope::{Incoming, Message};
@@ -23,12 +22,6 @@ use crate::text::display_prefix;
 /// Maximum number of characters logged of an unknown name.
 const MAX_SHOWN_CHARS: usize = 64;
 
-/// Maximum number of bytes of a line before the first message that are kept.
-const MAX_EARLY_LINE_BYTES: usize = 1 << 10;
-
-/// Maximum number of consecutive invalid lines; longer than any banner or startup log.
-pub(super) const MAX_INVALID_LINES: u32 = 1000;
-
 /// Time to wait for the single-line form of a response that was also printed over multiple lines.
 const MULTILINE_GRACE: Duration = Duration::from_millis(100);
 
@@ -43,21 +36,7 @@ enum MessageClass {
 impl SessionState {
     /// Waits until more may be read; the wait is bounded.
     pub(super) async fn wait_for_capacity(&self) {
-        if self.budget.is_full() {
-            self.budget.wait_for_capacity().await;
-        }
-        if self.rate_limiter.should_throttle() {
-            if self.neighbours.are_idle(&self.server) {
-                return self.rate_limiter.forgive();
-            }
-            if self.rate_limiter.take_first_report() {
-                tracing::warn!(
-                    server = &*self.server,
-                    "too many unsolicited messages; reading throttled"
-                );
-            }
-            self.rate_limiter.throttle().await;
-        }
+        self.reading.wait_for_capacity(&self.server).await;
     }
 
     /// Handles one line.
@@ -88,12 +67,12 @@ impl SessionState {
                     awaited |= class == MessageClass::Awaited;
                 }
                 if !awaited {
-                    this.rate_limiter.count(text.len() as u64);
+                    this.reading.rate.count(text.len() as u64);
                 }
             }
             Err(malformed) => {
-                this.rate_limiter.count(text.len() as u64);
-                this.keep_early_line(text);
+                this.reading.rate.count(text.len() as u64);
+                this.unusable_output.keep_early_line(text);
                 this.handle_malformed(malformed);
                 Self::detect_multiline(this, text);
             }
@@ -104,19 +83,13 @@ impl SessionState {
     fn charge(&self, class: MessageClass, length: usize) {
         match class {
             MessageClass::Awaited => {}
-            MessageClass::Unsolicited => self.rate_limiter.count(length as u64),
-            MessageClass::Request => self.rate_limiter.count_request(length as u64),
+            MessageClass::Unsolicited => self.reading.rate.count(length as u64),
+            MessageClass::Request => self.reading.rate.count_request(length as u64),
         }
     }
 
     fn dispatch(this: &Arc<Self>, incoming: Incoming<'_>, source: MessageSource) -> MessageClass {
-        if this.consecutive_invalid_lines.load(Ordering::Relaxed) != 0 {
-            this.consecutive_invalid_lines.store(0, Ordering::Relaxed);
-        }
-        if !this.first_message.initialized() {
-            // Only the reader sets the cell.
-            let _ = this.first_message.set(());
-        }
+        this.unusable_output.record_message();
         match incoming {
             Incoming::Response { id, outcome } => this.handle_response(&id, outcome, source),
             Incoming::Request { id, method, params } => {
@@ -144,27 +117,27 @@ impl SessionState {
             return MessageClass::Awaited;
         }
         let waiter = id.as_client_id().and_then(|client_id| self.pending.take_responder(client_id));
-        if self.pending.record_response() {
-            self.responded.notify_waiters();
-        }
+        self.pending.record_response();
         let Some(waiter) = waiter else {
             // Most of them arrive after a timeout or a cancellation, which is already logged.
-            self.unusable_messages.fetch_add(1, Ordering::Relaxed);
+            self.unusable_output.count();
             let id = id.to_string();
             let id = &*display_prefix(&id, MAX_SHOWN_CHARS);
             tracing::debug!(server = &*self.server, id, "response to unknown or cancelled request");
             if outcome.is_err() {
-                self.unattributed_error.notify_one();
+                self.unusable_output.unattributed_error.notify_one();
             }
             return MessageClass::Unsolicited;
         };
         let response = match outcome {
-            Ok(result) => self.budget.try_reserve(result.get().len(), || result.to_owned()).ok_or(
-                RequestError::Unavailable {
-                    reason: UnavailableReason::ResultBufferFull,
-                    sent: true,
-                },
-            ),
+            Ok(result) => {
+                self.reading.results.try_reserve(result.get().len(), || result.to_owned()).ok_or(
+                    RequestError::Unavailable {
+                        reason: UnavailableReason::ResultBufferFull,
+                        sent: true,
+                    },
+                )
+            }
             Err(error) => Err(RequestError::ErrorResponse(error)),
         };
         // The caller may have been dropped in the meantime; the response is then discarded.
@@ -204,7 +177,7 @@ impl SessionState {
             // trusted.
             method::TASKS_STATUS | method::TASKS_CHANGED => {
                 self.end_reported_task(params);
-                self.task_changed.notify_waiters();
+                self.active_tasks.changed.notify_waiters();
             }
             _ => {
                 let method = &*display_prefix(method, MAX_SHOWN_CHARS);
@@ -262,16 +235,6 @@ impl SessionState {
         }
     }
 
-    /// Keeps a line of text, not of JSON, before the first message.
-    fn keep_early_line(&self, line: &[u8]) {
-        let is_text = line.trim_ascii().first().is_some_and(|first| !b"{}[]\"".contains(first));
-        if is_text && !self.first_message.initialized() {
-            let mut early_line = self.early_line.lock().unwrap_or_else(PoisonError::into_inner);
-            early_line.clear();
-            early_line.extend_from_slice(&line[..line.len().min(MAX_EARLY_LINE_BYTES)]);
-        }
-    }
-
     fn handle_malformed(&self, malformed: MalformedMessage) {
         let response =
             malformed.looks_like_response || malformed.kind == MalformedKind::NeitherResultNorError;
@@ -282,11 +245,9 @@ impl SessionState {
             .and_then(|id| self.pending.take_responder(id));
         self.log_unusable("malformed message", Some(&malformed));
         if waiter.is_none() && response {
-            self.unattributed_error.notify_one();
+            self.unusable_output.unattributed_error.notify_one();
         }
-        if waiter.is_none()
-            && self.consecutive_invalid_lines.fetch_add(1, Ordering::Relaxed) >= MAX_INVALID_LINES
-        {
+        if waiter.is_none() && self.unusable_output.count_line() {
             self.close(UnavailableReason::InvalidMessages);
         }
         if let Some(waiter) = waiter {
@@ -298,8 +259,7 @@ impl SessionState {
     /// Handles a line that may be part of a multi-line response: its caller does not wait for the
     /// deadline, only for the time in which a single-line response can still follow.
     fn detect_multiline(this: &Arc<Self>, line: &[u8]) {
-        let id =
-            this.multiline_detector.lock().unwrap_or_else(PoisonError::into_inner).push_line(line);
+        let id = this.unusable_output.push_line(line);
         let Some(number) = id.as_ref().and_then(RequestId::as_client_id) else { return };
         let shared = Arc::clone(this);
         this.server_requests.tasks().spawn(async move {
@@ -321,18 +281,12 @@ impl SessionState {
             .and_then(RequestId::as_client_id)
             .and_then(|id| self.pending.take_responder(id));
         if let Some(waiter) = waiter {
-            let error = ProtocolError::TooLarge { limit: self.limits.max_line_bytes };
+            let error = ProtocolError::TooLarge { limit: self.reading.max_line_bytes };
             let _ = waiter.send(Err(RequestError::Protocol(error)));
         }
     }
 
     pub(super) fn log_unusable(&self, what: &'static str, detail: Option<&MalformedMessage>) {
-        let count = self.unusable_messages.fetch_add(1, Ordering::Relaxed) + 1;
-        // Log each of the first messages, then each power of two, so that a flood cannot flood the
-        // log.
-        if count <= 16 || count.is_power_of_two() {
-            let detail = detail.map(ToString::to_string);
-            tracing::warn!(server = &*self.server, what, detail, count, "unusable message");
-        }
+        self.unusable_output.log(&self.server, what, detail);
     }
 }

@@ -45,7 +45,7 @@ impl InboundSink {
 
     /// Returns the maximum size of a message in bytes.
     pub(crate) fn max_message_bytes(&self) -> usize {
-        self.0.limits.max_line_bytes
+        self.0.reading.max_line_bytes
     }
 
     /// Handles one message; waits, for a bounded time, while the result budget is exhausted or
@@ -68,13 +68,13 @@ impl InboundSink {
 
     /// Counts bytes that are not a message, and waits if they exceed the rate limit.
     pub(crate) async fn count_discarded(&self, bytes: u64) {
-        self.0.rate_limiter.count(bytes);
+        self.0.reading.rate.count(bytes);
         self.0.wait_for_capacity().await;
     }
 
     /// Counts a ping that the transport itself answers.
     pub(crate) async fn count_ping(&self, bytes: u64) {
-        self.0.rate_limiter.count_request(bytes);
+        self.0.reading.rate.count_request(bytes);
         self.0.wait_for_capacity().await;
     }
 

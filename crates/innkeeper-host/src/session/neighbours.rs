@@ -1,7 +1,6 @@
 //! Detects whether callers wait for the other servers of a host: a flood of one server then may not
 //! take the CPU time.
 
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
@@ -40,7 +39,7 @@ impl SessionDirectory {
         let others = others.filter(|session| &*session.server != server);
         others.fold(OtherRequests { are_open: false, sent: 0 }, |sum, session| OtherRequests {
             are_open: sum.are_open || session.pending.has_calls(),
-            sent: sum.sent.wrapping_add(session.next_id.load(Ordering::Relaxed)),
+            sent: sum.sent.wrapping_add(session.pending.sent()),
         })
     }
 }

@@ -1,12 +1,16 @@
-//! A request to a server, with its deadlines.
+//! A request to a server, with its deadlines, and how a session sends it.
 
 use std::borrow::Cow;
 use std::time::Duration;
 
+use innkeeper_protocol::JsonText;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::{CallContext, Progress};
+use super::call_context::PendingCall;
+use super::{CallContext, Progress, RequestError, RequestResult, Session, SessionState};
+use crate::deadline::MAX_REQUEST_TIMEOUT;
+use crate::error::UnavailableReason;
 
 /// An outgoing request.
 #[derive(Debug)]
@@ -65,4 +69,58 @@ pub(crate) struct DeadlineExtension {
     pub(crate) idle_timeout: Duration,
     /// Absolute deadline.
     pub(crate) deadline: Instant,
+}
+
+impl Session {
+    /// Sends a request and waits for the response or the deadline. Dropping the future, or a
+    /// timeout, sends `notifications/cancelled`; a later response is discarded.
+    pub(crate) async fn request<P: JsonText>(&self, out: OutgoingRequest<'_, P>) -> RequestResult {
+        let shared = &*self.0;
+        let id = out.id;
+        if !shared.outbound.has_capacity() {
+            let capacity =
+                tokio::time::timeout_at(out.deadline, shared.outbound.wait_for_capacity()).await;
+            capacity.map_err(|_| RequestError::Timeout)?;
+        }
+        let call = shared.pending_call(out.call);
+        let (response, is_only_call) = shared.pending.insert(&out, call)?;
+        let mut open = CancelOnDrop { shared, id, notify_server: false };
+        shared.outbound.send_request(&out, is_only_call)?;
+        open.notify_server = out.cancellable;
+        let closed =
+            RequestError::Unavailable { reason: UnavailableReason::ClosedOutput, sent: true };
+        response.await.unwrap_or(Err(closed))
+    }
+}
+
+impl SessionState {
+    /// Returns the owned call of a request, if a message of the server may need the call.
+    pub(super) fn pending_call(&self, call: Option<CallContext<'_>>) -> Option<Box<PendingCall>> {
+        let call = call?;
+        let needed = call.callback.is_some()
+            || call
+                .caller
+                .is_some_and(|caller| caller.notifications.is_some() || caller.hold.is_some())
+            || self.server_requests.has_callbacks()
+            || self.events.has_subscribers();
+        needed.then(|| Box::new(call.into()))
+    }
+}
+
+/// A guard that notifies the server of a cancellation if the caller is dropped before the response.
+struct CancelOnDrop<'a> {
+    shared: &'a SessionState,
+    id: u64,
+    notify_server: bool,
+}
+
+impl Drop for CancelOnDrop<'_> {
+    fn drop(&mut self) {
+        let max_duration = self.shared.server_requests.callback_timeout().min(MAX_REQUEST_TIMEOUT);
+        let open_for = self.notify_server.then_some(max_duration);
+        let unanswered = self.shared.pending.remove(self.id, open_for);
+        if unanswered {
+            self.shared.outbound.forget(self.id, self.notify_server);
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -14,101 +14,9 @@ use super::call_context::PendingCall;
 use super::call_hold::CallHold;
 use super::inbound_sink::MessageSource;
 use super::open_ids::OpenIds;
-use super::{DeadlineExtension, OutgoingRequest, Progress, RequestError, RequestResult};
+use super::pending_request::{PendingRequest, RequestDeadline, Responder, Waiter};
+use super::{OutgoingRequest, Progress, RequestError, RequestResult};
 use crate::error::UnavailableReason;
-
-/// When a request times out.
-#[derive(Clone, Copy, Debug)]
-struct RequestDeadline {
-    at: Instant,
-    /// How far activity of the server moves the deadline.
-    extension: Option<DeadlineExtension>,
-}
-
-impl RequestDeadline {
-    /// Returns the deadline after activity of the server.
-    fn extended(self, last_activity: Option<Instant>) -> Instant {
-        let (Some(extension), Some(last_activity)) = (self.extension, last_activity) else {
-            return self.at;
-        };
-        (last_activity + extension.idle_timeout).min(extension.deadline)
-    }
-}
-
-/// The caller that waits for a response.
-#[derive(Debug)]
-struct Waiter {
-    responder: Responder,
-    deadline: RequestDeadline,
-}
-
-/// A pending request.
-#[derive(Debug)]
-struct PendingRequest {
-    /// `None` after the response or the timeout.
-    waiter: Option<Waiter>,
-    /// Whether the deadline passed without a response.
-    timed_out: bool,
-    progress: Option<mpsc::Sender<Progress>>,
-    /// Last reported progress.
-    last_progress: f64,
-    /// Time of the server's last activity on this request.
-    last_activity: Option<Instant>,
-    /// Whether the request is excluded from the number of calls.
-    background: bool,
-    /// The call that the request belongs to; `None` for requests of the host itself.
-    call: Option<Box<PendingCall>>,
-    /// The task that the request created, or whose result the request returns.
-    task_id: Option<Box<str>>,
-}
-
-impl PendingRequest {
-    fn new(
-        waiter: Option<Waiter>,
-        progress: Option<mpsc::Sender<Progress>>,
-        background: bool,
-        call: Option<Box<PendingCall>>,
-    ) -> Self {
-        Self {
-            waiter,
-            timed_out: false,
-            progress,
-            last_progress: f64::NEG_INFINITY,
-            last_activity: None,
-            background,
-            call,
-            task_id: None,
-        }
-    }
-
-    /// Returns what the application gave the host to hold while the server processes the call.
-    fn hold(&self) -> Option<&Arc<dyn CallHold>> {
-        self.call.as_ref()?.caller.as_ref()?.hold.as_ref()
-    }
-
-    /// Returns whether the server has not responded.
-    fn is_unanswered(&self) -> bool {
-        self.waiter.is_some() || self.timed_out
-    }
-
-    /// Takes the responder if the deadline has passed, else returns the deadline.
-    fn expire(&mut self, now: Instant, is_active: bool) -> ControlFlow<Responder, Option<Instant>> {
-        let Some(waiter) = &mut self.waiter else { return ControlFlow::Continue(None) };
-        if waiter.deadline.at <= now {
-            let last_activity = if is_active { Some(now) } else { self.last_activity };
-            waiter.deadline.at = waiter.deadline.extended(last_activity);
-        }
-        if waiter.deadline.at > now {
-            return ControlFlow::Continue(Some(waiter.deadline.at));
-        }
-        self.timed_out = true;
-        let waiter = self.waiter.take();
-        waiter.map_or(ControlFlow::Continue(None), |waiter| ControlFlow::Break(waiter.responder))
-    }
-}
-
-/// Sends the response to the caller.
-type Responder = oneshot::Sender<RequestResult>;
 
 #[derive(Debug, Default)]
 struct RequestTable {
@@ -143,12 +51,30 @@ pub(super) struct PendingRequests {
     check_moved: Notify,
     /// Whether a request timed out and the server has not responded to any request since.
     overdue: AtomicBool,
+    /// Notified of the first response after a timeout.
+    responded: Notify,
+    next_id: AtomicU64,
     connection_state: watch::Sender<ConnectionState>,
 }
 
 impl PendingRequests {
+    pub(super) fn new() -> Self {
+        // A random start prevents a server from responding to requests before it receives them.
+        Self { next_id: AtomicU64::new(fastrand::u64(1..1 << 31)), ..Self::default() }
+    }
+
     fn table(&self) -> MutexGuard<'_, RequestTable> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the id of the next request; ids are unique.
+    pub(super) fn next_id(&self) -> u64 {
+        self.next_id.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Returns a number that grows with each request.
+    pub(super) fn sent(&self) -> u64 {
+        self.next_id.load(Ordering::Relaxed)
     }
 
     /// Returns whether a caller waits for a response.
@@ -351,9 +277,22 @@ impl PendingRequests {
         Some(waiter.responder)
     }
 
-    /// Records a response; returns whether it is the first one after a timeout.
-    pub(super) fn record_response(&self) -> bool {
-        self.overdue.load(Ordering::Acquire) && self.overdue.swap(false, Ordering::AcqRel)
+    /// Records a response.
+    pub(super) fn record_response(&self) {
+        if self.is_overdue() && self.overdue.swap(false, Ordering::AcqRel) {
+            self.responded.notify_waiters();
+        }
+    }
+
+    /// Waits until the server has responded to any request since the last timeout.
+    pub(super) async fn responded(&self) {
+        loop {
+            let responded = self.responded.notified();
+            if !self.is_overdue() {
+                return;
+            }
+            responded.await;
+        }
     }
 
     /// Returns whether a request timed out and the server has not responded to any request since.

@@ -17,13 +17,13 @@ pub(super) async fn read_output(
 ) {
     let shared = CloseOnDrop(shared);
     let shared = &shared.0;
-    let mut framer = LineFramer::new(shared.limits.max_line_bytes);
+    let mut framer = LineFramer::new(shared.reading.max_line_bytes);
     let mut budget = CoopBudget::default();
     let mut discarded = 0;
     // A message that spans many reads is cheap to process, so its reads are not limited.
     let mut small = true;
     loop {
-        let max_bytes = if small { shared.rate_limiter.read_limit() } else { u64::MAX };
+        let max_bytes = if small { shared.reading.rate.read_limit() } else { u64::MAX };
         let read = match (&mut reader).take(max_bytes).read_buf(framer.read_buffer()).await {
             Ok(0) | Err(_) => break,
             Ok(read) => read,
@@ -38,11 +38,11 @@ pub(super) async fn read_output(
         let blank = !small && framer.is_empty();
         let dropped = if blank { read as u64 } else { framer.discarded() - discarded };
         if dropped > 0 {
-            shared.rate_limiter.count(dropped);
+            shared.reading.rate.count(dropped);
             discarded = framer.discarded();
             shared.wait_for_capacity().await;
         }
-        if framer.discarded() > shared.limits.max_discarded_bytes {
+        if framer.discarded() > shared.reading.max_discarded_bytes {
             return shared.close(UnavailableReason::InvalidMessages);
         }
         budget.consume(read).await;

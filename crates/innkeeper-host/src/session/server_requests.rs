@@ -67,6 +67,10 @@ impl ServerRequests {
         found.map(|(_, cancelled)| drop(cancelled.set(()))).count() > 0
     }
 
+    pub(super) fn callback_timeout(&self) -> Duration {
+        self.callback_timeout
+    }
+
     pub(super) fn tasks(&self) -> &BackgroundTasks {
         &self.tasks
     }

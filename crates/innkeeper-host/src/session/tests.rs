@@ -5,10 +5,11 @@ use innkeeper_protocol::method;
 use innkeeper_testkit::InMemoryServer;
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
-
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::*;
+use crate::error::ProtocolError;
 
 pub(super) fn open_session(limits: SessionLimits) -> (InMemoryServer, Session, BackgroundTasks) {
     let (peer, reader, writer) = InMemoryServer::new();
@@ -347,14 +348,14 @@ async fn results_nobody_takes_hold_up_reading_and_not_the_memory() {
         }
     });
     tokio::time::sleep(Duration::from_secs(1)).await;
-    let reserved = session.0.budget.held_bytes();
+    let reserved = session.0.reading.results.held_bytes();
     assert!((limit..limit + (101 << 10)).contains(&reserved), "{reserved} bytes held");
     assert!(!server.is_finished(), "reading went on past the limit");
     for call in calls {
         assert!(call.await.is_ok(), "taking results lets reading go on");
     }
     server.await.unwrap();
-    assert_eq!(session.0.budget.held_bytes(), 0);
+    assert_eq!(session.0.reading.results.held_bytes(), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -481,7 +482,7 @@ async fn progress_moves_a_deadline_as_far_as_the_hard_end_and_going_back_does_no
 #[tokio::test(start_paused = true)]
 async fn a_thousand_invalid_lines_in_a_row_are_tolerated_and_the_next_ends_the_session() {
     let (mut peer, session, _tasks) = open_default();
-    let noise = "npm WARN not json\n".repeat(inbound::MAX_INVALID_LINES as usize);
+    let noise = "npm WARN not json\n".repeat(unusable_output::MAX_INVALID_LINES as usize);
     for _ in 0..2 {
         let waiting = spawn_call(&session, json!({}), 60);
         let request = peer.expect(method::TOOLS_CALL).await;

@@ -68,7 +68,7 @@ impl Fixture {
         &self,
         id: u64,
         progress: Option<mpsc::Sender<Progress>>,
-    ) -> super::super::OpenTaskGuard {
+    ) -> crate::session::active_tasks::OpenTaskGuard {
         self.session.hold_open(id, progress, context(id, None))
     }
 }
@@ -285,5 +285,5 @@ async fn flooding_notifications_are_throttled() {
             MessageSource::Pipe,
         );
     }
-    assert!(fixture.session.0.rate_limiter.should_throttle());
+    assert!(fixture.session.0.reading.rate.should_throttle());
 }
