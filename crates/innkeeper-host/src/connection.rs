@@ -33,7 +33,6 @@ use innkeeper_protocol::view::TasksCapability;
 use serde_json::value::RawValue;
 
 use crate::cache::Cache;
-use crate::callback::CallbackRegistry;
 use crate::connection::call_permits::CallPermits;
 use crate::connection::list_doubt::ListDoubt;
 use crate::connection::list_ttls::ListTtls;
@@ -41,11 +40,10 @@ use crate::connection::meta::ClientMeta;
 use crate::connection::subscriptions::Subscriptions;
 use crate::connection::timeout_streak::TimeoutStreak;
 use crate::error::{CallError, Violation};
-use crate::event::{EventPublisher, HostEvent};
-use crate::guard::SecretFingerprints;
+use crate::event::HostEvent;
 use crate::metrics::MetricsRecorder;
 use crate::retry::RetryNotice;
-use crate::session::{RequestError, Session};
+use crate::session::{HostContext, RequestError, Session};
 use crate::telemetry::ConnectionTelemetry;
 
 pub(crate) use findings::report_findings;
@@ -60,15 +58,9 @@ pub(crate) struct Connection {
     pub(crate) session: Session,
     pub(crate) negotiated: Negotiated,
     pub(crate) limits: RequestLimits,
-    pub(crate) cache: Arc<Cache>,
-    pub(crate) callbacks: CallbackRegistry,
-    pub(crate) subscriptions: Subscriptions,
-    pub(crate) list_ttls: ListTtls,
-    pub(crate) list_doubt: ListDoubt,
+    pub(crate) freshness: Freshness,
     pub(crate) instruments: Instruments,
-    pub(crate) events: EventPublisher,
-    /// Fingerprints that identify the credentials of all servers.
-    pub(crate) secret_fingerprints: Arc<SecretFingerprints>,
+    pub(crate) host: HostContext,
 }
 
 /// A number that no other connection of the process has.
@@ -105,6 +97,26 @@ pub(crate) struct RequestLimits {
     pub(crate) retry: RetryPolicy,
 }
 
+/// Tells when the host's copies of a server's lists and resources are out of date.
+#[derive(Debug)]
+pub(crate) struct Freshness {
+    pub(crate) cache: Arc<Cache>,
+    pub(crate) subscriptions: Subscriptions,
+    pub(crate) list_ttls: ListTtls,
+    pub(crate) list_doubt: ListDoubt,
+}
+
+impl Freshness {
+    pub(crate) fn new(cache: Arc<Cache>) -> Self {
+        Self {
+            cache,
+            subscriptions: Subscriptions::default(),
+            list_ttls: ListTtls::default(),
+            list_doubt: ListDoubt::default(),
+        }
+    }
+}
+
 /// Counts and reports the requests to one server.
 #[derive(Debug)]
 pub(crate) struct Instruments {
@@ -134,7 +146,7 @@ impl Connection {
             reason,
             "request retried"
         );
-        self.events.publish(HostEvent::CallRetry {
+        self.host.events.publish(HostEvent::CallRetry {
             server: self.server.clone(),
             method,
             item: item.into(),

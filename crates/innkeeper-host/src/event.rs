@@ -294,11 +294,13 @@ pub(crate) struct EventPublisher {
     has_subscribed: Arc<AtomicBool>,
 }
 
-impl EventPublisher {
-    pub(crate) fn new() -> Self {
+impl Default for EventPublisher {
+    fn default() -> Self {
         Self { sender: broadcast::Sender::new(EVENT_CAPACITY), has_subscribed: Arc::default() }
     }
+}
 
+impl EventPublisher {
     pub(crate) fn subscribe(&self) -> broadcast::Receiver<HostEvent> {
         let receiver = self.sender.subscribe();
         self.has_subscribed.store(true, Ordering::Release);

@@ -43,6 +43,7 @@ use tokio::sync::futures::Notified;
 use crate::callback::CallbackRegistry;
 use crate::error::UnavailableReason;
 use crate::event::EventPublisher;
+use crate::guard::SecretFingerprints;
 use crate::tasks::BackgroundTasks;
 
 pub(crate) use crate::rate_limiter::RateLimiter;
@@ -76,15 +77,23 @@ use writer::SessionWriter;
 /// Time to wait for the exit status after the server closed its output or input.
 const EXIT_STATUS_GRACE: Duration = Duration::from_millis(250);
 
-/// The server a session belongs to, with the callbacks it can use.
-#[derive(Clone, Debug)]
-pub(crate) struct SessionContext {
-    pub(crate) server: Arc<str>,
+/// What all servers of a host share. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct HostContext {
     pub(crate) callbacks: CallbackRegistry,
     pub(crate) events: EventPublisher,
     pub(crate) tasks: BackgroundTasks,
     /// All sessions of the host.
     pub(crate) sessions: SessionDirectory,
+    /// Fingerprints that identify the credentials of all servers.
+    pub(crate) secret_fingerprints: Arc<SecretFingerprints>,
+}
+
+/// The server that a session belongs to, and its host.
+#[derive(Clone, Debug)]
+pub(crate) struct SessionContext {
+    pub(crate) server: Arc<str>,
+    pub(crate) host: HostContext,
 }
 
 #[derive(Debug)]
@@ -114,7 +123,7 @@ impl Session {
         writer: impl AsyncWrite + Send + Unpin + 'static,
         limits: SessionLimits,
     ) -> Self {
-        let tasks = owner.tasks.clone();
+        let tasks = owner.host.tasks.clone();
         let writer = SessionWriter::new(Box::new(writer), limits.max_write_queue_bytes);
         let session = Self::new(owner, Outbound::Pipe(Box::new(writer)), limits);
         tasks.spawn(read_output(session.0.clone(), reader));
@@ -140,7 +149,8 @@ impl Session {
     }
 
     fn new(owner: SessionContext, outbound: Outbound, limits: SessionLimits) -> Self {
-        let SessionContext { server, callbacks, events, tasks, sessions } = owner;
+        let SessionContext { server, host } = owner;
+        let HostContext { callbacks, events, tasks, sessions, .. } = host;
         let (active_tasks, detached) = ActiveTasks::new();
         let state = Arc::new(SessionState {
             server,

@@ -46,7 +46,7 @@ pub(crate) async fn start_in_background(
     let (done, started) = oneshot::channel();
     let registry = registry.clone();
     let config = config.clone();
-    let tasks = launcher.tasks.clone();
+    let tasks = launcher.host.tasks.clone();
     let launcher = launcher.clone();
     tasks.spawn(async move {
         // No server is required.
@@ -198,7 +198,7 @@ impl ServerStart {
         if self.revives() && failure.may_succeed_later() {
             // Not with what the first start knows of the dependencies.
             let start = Self::new(&self.registry, &self.launcher, &self.server);
-            self.launcher.tasks.spawn(restart_until_ready(start));
+            self.launcher.host.tasks.spawn(restart_until_ready(start));
         }
     }
 
@@ -248,14 +248,14 @@ impl ServerStart {
         silence::watch_timeouts(self, &connection);
         // Before the tasks that can mark the server unavailable or changed.
         self.registry.mark_ready(&self.server, entry, handle, took);
-        let level = self.launcher.log_levels.get(&self.server.name);
+        let level = self.launcher.client.log_levels.get(&self.server.name);
         log_level::update_detached(&connection, level);
-        let tasks = &self.launcher.tasks;
+        let tasks = &self.launcher.host.tasks;
         let next_start = Self::new(&self.registry, &self.launcher, &self.server);
         let registry = self.registry.clone();
         let server = self.server.clone();
         tasks.spawn(supervise(registry, server, running, stop_requests, move || {
-            next_start.launcher.tasks.clone().spawn(restart_until_ready(next_start));
+            next_start.launcher.host.tasks.clone().spawn(restart_until_ready(next_start));
         }));
         let registry = self.registry.clone();
         let server = self.server.clone();
@@ -266,8 +266,7 @@ impl ServerStart {
     /// Returns whether the host brings the server back although it may still be working, or was never
     /// ready.
     fn revives(&self) -> bool {
-        self.launcher.revives_servers
-            && self.server.config().lifecycle.restart != RestartPolicy::Never
+        self.launcher.client.revives_servers && self.server.config().lifecycle.restart != RestartPolicy::Never
     }
 
     /// Waits for the dependencies, whose starts have their own deadlines.
@@ -307,7 +306,7 @@ pub(crate) async fn restart(
     trigger: RestartTrigger,
 ) -> Result<(), RestartError> {
     let ServerStart { registry, server, .. } = &start;
-    let timeout = start.launcher.start_timeout;
+    let timeout = start.launcher.start_limits.start_timeout;
     let _turn = server.restart_lock.lock().await;
     let mut lost = None;
     if let RestartTrigger::Unavailable { ready_generation } = trigger {

@@ -169,7 +169,7 @@ impl RemoteEndpoint {
     ) -> Result<TransportHandle, HttpClientError> {
         let client = client::build_client(self)?;
         let server = owner.server.clone();
-        let tasks = owner.tasks.clone();
+        let tasks = owner.host.tasks.clone();
         let bearer_auth = sign_in.bearer_auth(&owner.server, self, oauth, &tasks);
         let helper = self.helper.clone().map(|launch| HeadersHelper::new(launch, programs));
         let (session, inbound, outbound) = Session::over_transport(owner, limits);

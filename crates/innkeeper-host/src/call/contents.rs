@@ -154,6 +154,7 @@ impl ContentRequest<'_> {
     ) -> Result<Box<RawValue>, CallError> {
         let &Self { method, item, connection, .. } = self;
         let cache_read = connection
+            .freshness
             .cache
             .read(self.key, options.bypasses_cache(), timeout, |timeout| {
                 self.fetch(timeout, options, params, check)
@@ -239,7 +240,7 @@ impl ContentRequest<'_> {
         let Some(findings) = connection.report_findings(scanner.item_kind(), item, verdict) else {
             return Ok(());
         };
-        connection.cache.remove_if_same(self.key, cached);
+        connection.freshness.cache.remove_if_same(self.key, cached);
         let server = connection.server.clone();
         let item = item.into();
         Err(CallError::Withheld { server, item, findings })
@@ -254,7 +255,7 @@ impl ContentRequest<'_> {
     ) -> Result<Box<RawValue>, CallError> {
         let is_unavailable = matches!(&error, CallError::Unavailable { reason, .. } if *reason != UnavailableReason::Shutdown);
         let stale = if is_unavailable && !options.bypasses_cache() {
-            self.connection.cache.get_stale(self.key)
+            self.connection.freshness.cache.get_stale(self.key)
         } else {
             None
         };

@@ -18,7 +18,7 @@ pub(crate) async fn subscribe(
 ) -> Result<(), CallError> {
     let route = catalog.resource(uri, server)?;
     let connection = &*route.connection;
-    let outcome = connection.subscriptions.set(uri, subscribed);
+    let outcome = connection.freshness.subscriptions.set(uri, subscribed);
     if outcome == SubscribeOutcome::TooMany {
         let message = format!("too many resource subscriptions: maximum is {MAX_SUBSCRIPTIONS}");
         let problems = vec![Violation { pointer: String::new(), message }];
@@ -33,7 +33,7 @@ pub(crate) async fn subscribe(
         request_with_params(connection, method, uri, &[("uri", &uri)], route.timeout, &options)
             .await;
     if result.is_err() && subscribed && outcome == SubscribeOutcome::Changed {
-        connection.subscriptions.set(uri, false);
+        connection.freshness.subscriptions.set(uri, false);
     }
     result.map(drop)
 }

@@ -67,7 +67,7 @@ impl CatalogServer {
     pub fn list_cache_hints(&self) -> Option<ListCacheHints> {
         let connection = &self.entry.as_ref()?.connection;
         let is_modern = connection.negotiated.revision.era() == Era::Modern;
-        is_modern.then(|| connection.list_ttls.hints())
+        is_modern.then(|| connection.freshness.list_ttls.hints())
     }
 
     /// Returns the number of the connection, which no other connection of the process has, or `None`

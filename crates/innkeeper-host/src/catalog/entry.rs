@@ -131,7 +131,7 @@ impl CatalogEntry {
             true
         });
         let server = &connection.server;
-        let fingerprints = &connection.secret_fingerprints;
+        let fingerprints = &connection.host.secret_fingerprints;
         let excluded_items = ExcludedItems::extract(&mut listing, mode, &mut definition_findings);
         let content_scanners = ContentScanners::from_config(config, server, fingerprints);
         let prompts =
@@ -283,7 +283,12 @@ fn tool_route(
         argument_schema,
         result_schema: output_schema(tool, connection, quarantined),
         argument_rules: ArgumentRules::new(name, schema, &config.tools),
-        scanner: Scanner::new(config, &connection.server, schema, &connection.secret_fingerprints),
+        scanner: Scanner::new(
+            config,
+            &connection.server,
+            schema,
+            &connection.host.secret_fingerprints,
+        ),
         param_headers,
         timeout: config.tools.timeout(name).unwrap_or(config.calls.timeout),
         retry_safe: safe_hints.contains(&Some(true)),

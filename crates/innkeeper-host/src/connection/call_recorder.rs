@@ -129,8 +129,8 @@ impl<'a> CallRecorder<'a> {
                 );
             }
         }
-        if self.connection.events.has_subscribers() {
-            self.connection.events.publish(HostEvent::CallFinished(CallRecord {
+        if self.connection.host.events.has_subscribers() {
+            self.connection.host.events.publish(HostEvent::CallFinished(CallRecord {
                 server: self.connection.server.clone(),
                 method: self.method.clone(),
                 item: self.item.into(),

@@ -290,8 +290,8 @@ impl<'a> Exchange<'a> {
     /// Records the success of the request.
     pub(super) fn finish(self, result: Box<RawValue>, outcome: CallOutcome) -> FetchedResult {
         self.record.finish(outcome);
-        let Connection { list_doubt, session, .. } = self.connection;
-        if let Some(lists) = list_doubt.after_response(self.attempts.count()) {
+        let Connection { freshness, session, .. } = self.connection;
+        if let Some(lists) = freshness.list_doubt.after_response(self.attempts.count()) {
             session.request_refresh(lists);
         }
         let is_own_input = self.callback.is_some_and(|callback| callback.is_used());
@@ -304,8 +304,8 @@ impl<'a> Exchange<'a> {
     pub(super) fn fail(mut self, rejection: ResultRejection) -> CallError {
         let error = self.rejection_error(rejection).with_attempts(self.attempts.count());
         self.record.fail(&error);
-        let Connection { list_doubt, session, .. } = self.connection;
-        if let Some(lists) = list_doubt.after_error(&error, &self.spec.method) {
+        let Connection { freshness, session, .. } = self.connection;
+        if let Some(lists) = freshness.list_doubt.after_error(&error, &self.spec.method) {
             session.request_refresh(lists);
         }
         error

@@ -16,7 +16,7 @@ impl Connection {
         verdict: Option<Verdict>,
     ) -> Option<Vec<Finding>> {
         let verdict = verdict?;
-        report_findings(&self.events, &self.server, Some((kind, item)), &verdict);
+        report_findings(&self.host.events, &self.server, Some((kind, item)), &verdict);
         verdict.withheld.then_some(verdict.findings)
     }
 }

@@ -214,14 +214,14 @@ impl ListTtls {
 
 /// Requests a refresh of each list that expires, also of a list whose changes the server reports.
 pub(super) async fn refresh_expired(connection: &Connection) {
-    let Connection { list_ttls, session, .. } = connection;
+    let list_ttls = &connection.freshness.list_ttls;
     loop {
         let Some(refresh) = list_ttls.next_refresh() else {
             list_ttls.refreshed.notified().await;
             continue;
         };
         tokio::select! {
-            () = sleep_until(refresh) => session.request_refresh(list_ttls.take_expired()),
+            () = sleep_until(refresh) => connection.session.request_refresh(list_ttls.take_expired()),
             () = list_ttls.refreshed.notified() => {}
         }
     }

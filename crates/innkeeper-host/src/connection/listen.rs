@@ -100,7 +100,7 @@ async fn listen(
     first: oneshot::Sender<()>,
 ) {
     let server = &*connection.server;
-    let wishes = &connection.subscriptions;
+    let wishes = &connection.freshness.subscriptions;
     let mut backoff = ReopenBackoff::default();
     let mut first = Some(first);
     loop {

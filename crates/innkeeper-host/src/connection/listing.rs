@@ -235,7 +235,7 @@ pub(crate) async fn refresh(
     let prompts = succeeded(prompts);
     let resources = succeeded(resources);
     let templates = succeeded(templates);
-    connection.list_ttls.record_refresh(
+    connection.freshness.list_ttls.record_refresh(
         [&tools, &prompts, &resources, &templates]
             .map(|list| list.as_ref().and_then(|list| list.hints)),
     );

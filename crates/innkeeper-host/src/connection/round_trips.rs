@@ -142,11 +142,11 @@ fn check_forwarded_requests(
     call: CallContext<'_>,
     requests: &[InputRequest],
 ) -> Result<(), RequestError> {
-    let Connection { server, callbacks, .. } = connection;
+    let Connection { server, host, .. } = connection;
     for request in requests {
         let server_request = server_request(server, call, request);
         check_declared(call, &server_request)?;
-        if let Some(callback_error) = callbacks.forwarding_rejection(&server_request) {
+        if let Some(callback_error) = host.callbacks.forwarding_rejection(&server_request) {
             return Err(denied(&request.method, callback_error.message));
         }
     }
@@ -198,7 +198,7 @@ pub(super) async fn gather_responses(
     tokio::select! {
         biased;
         reason = connection.session.closed() => Err(RequestError::Unavailable { reason, sent: true }),
-        answers = timeout_at(deadline, collect_responses(&connection.server, &connection.callbacks, call, requests)) => {
+        answers = timeout_at(deadline, collect_responses(&connection.server, &connection.host.callbacks, call, requests)) => {
             answers.map_err(|_| RequestError::Timeout)?
         }
     }

@@ -81,14 +81,14 @@ pub(crate) async fn resubscribe(connection: &Connection, limit: Duration) {
         if remaining.is_empty() {
             connection.session.reinitialized().await;
             log_level::renew(connection);
-            remaining = connection.subscriptions.all();
+            remaining = connection.freshness.subscriptions.all();
             remaining.reverse();
         }
         backoff.record_attempt(started.elapsed());
         started = Instant::now();
         while let Some(uri) = remaining.pop() {
             // The application may have unsubscribed in the meantime.
-            if !connection.subscriptions.has(&uri) {
+            if !connection.freshness.subscriptions.has(&uri) {
                 continue;
             }
             let params = json!({ "uri": uri });

@@ -38,7 +38,7 @@ impl Host {
         level: LogLevel,
     ) -> Result<(), CallError> {
         let registry = &self.0.registry;
-        let levels = &self.0.launcher.log_levels;
+        let levels = &self.0.launcher.client.log_levels;
         let servers = match server {
             None => {
                 levels.set_all(level);

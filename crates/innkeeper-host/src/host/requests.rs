@@ -235,6 +235,6 @@ impl Host {
         capabilities: &CallbackCapabilities,
         callback: Option<&Arc<dyn Callback>>,
     ) {
-        self.0.launcher.callbacks.set(capabilities, callback);
+        self.0.launcher.host.callbacks.set(capabilities, callback);
     }
 }

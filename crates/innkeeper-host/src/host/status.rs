@@ -135,7 +135,8 @@ impl Host {
         let servers = self.0.registry.servers().into_iter().map(|server| {
             let mut counts = server.metrics.server_metrics();
             if let Some(entry) = &server.status().entry {
-                (counts.cache_entries, counts.cache_bytes) = entry.connection.cache.size();
+                (counts.cache_entries, counts.cache_bytes) =
+                    entry.connection.freshness.cache.size();
             }
             (server.name.clone(), counts)
         });
@@ -158,7 +159,9 @@ impl Host {
                 server: server.name.clone(),
                 up: status.state == ServerState::Ready,
                 restarts: status.restart_backoff.restart_count(),
-                cache: entry.map(|entry| entry.connection.cache.size()).unwrap_or_default(),
+                cache: entry
+                    .map(|entry| entry.connection.freshness.cache.size())
+                    .unwrap_or_default(),
                 counts: server.metrics.snapshot(),
             }
         });

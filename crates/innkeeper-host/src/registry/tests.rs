@@ -11,19 +11,17 @@ use serde_json::value::to_raw_value;
 
 use super::*;
 use crate::cache::Cache;
-use crate::callback::CallbackRegistry;
 use crate::connection::call_permits::CallPermits;
-use crate::connection::list_doubt::ListDoubt;
-use crate::connection::list_ttls::ListTtls;
 use crate::connection::listing::{Definition, ServerListing};
 use crate::connection::meta::ClientMeta;
-use crate::connection::subscriptions::Subscriptions;
 use crate::connection::timeout_streak::TimeoutStreak;
-use crate::connection::{Connection, ConnectionNumber, Instruments, Negotiated, RequestLimits};
+use crate::connection::{
+    Connection, ConnectionNumber, Freshness, Instruments, Negotiated, RequestLimits,
+};
 use crate::own_files::OwnFiles;
 use crate::server::connector::Connectors;
 use crate::server::endpoint_resolution;
-use crate::session::{Session, SessionContext, SessionLimits};
+use crate::session::{HostContext, Session, SessionContext, SessionLimits};
 use crate::tasks::BackgroundTasks;
 
 fn config(denied: &[&str]) -> Config {
@@ -35,14 +33,9 @@ fn config(denied: &[&str]) -> Config {
 /// Builds an entry with the tools `read` and `write` from the server's current settings.
 fn entry(server: &Server, events: &EventPublisher, tasks: &BackgroundTasks) -> CatalogEntry {
     let (_, reader, writer) = InMemoryServer::new();
-    let callbacks = CallbackRegistry::default();
-    let owner = SessionContext {
-        server: server.name.clone(),
-        callbacks: callbacks.clone(),
-        events: events.clone(),
-        tasks: tasks.clone(),
-        sessions: Default::default(),
-    };
+    let host =
+        HostContext { events: events.clone(), tasks: tasks.clone(), ..HostContext::default() };
+    let owner = SessionContext { server: server.name.clone(), host: host.clone() };
     let config = server.config();
     let connection = Connection {
         server: server.name.clone(),
@@ -60,18 +53,13 @@ fn entry(server: &Server, events: &EventPublisher, tasks: &BackgroundTasks) -> C
             max_total_timeout: config.calls.max_total_timeout,
             retry: config.calls.retry,
         },
-        cache: Cache::new(config.calls.cache).into(),
-        callbacks,
-        subscriptions: Subscriptions::default(),
-        list_ttls: ListTtls::default(),
-        list_doubt: ListDoubt::default(),
+        freshness: Freshness::new(Cache::new(config.calls.cache).into()),
         instruments: Instruments {
             metrics: server.metrics.clone(),
             timeout_streak: TimeoutStreak::new(1),
             telemetry: None,
         },
-        events: events.clone(),
-        secret_fingerprints: Arc::default(),
+        host,
     };
     let tool = |name: &str| {
         let raw = to_raw_value(&json!({"name": name, "inputSchema": {"type": "object"}})).unwrap();
@@ -94,7 +82,7 @@ fn server(config: &Config) -> Arc<Server> {
 async fn a_tool_that_a_reload_denies_does_not_come_back_with_an_entry_built_before() {
     let (before, after) = (config(&[]), config(&["write"]));
     let server = server(&before);
-    let (events, tasks) = (EventPublisher::new(), BackgroundTasks::default());
+    let (events, tasks) = (EventPublisher::default(), BackgroundTasks::default());
     let registry =
         Registry::new([server.clone()], InvalidServers::new(), false, events.clone(), None);
     let made_before = entry(&server, &events, &tasks);
@@ -116,7 +104,7 @@ async fn the_first_reason_of_an_unavailable_server_stays_except_that_of_an_unres
         (unresponsive(), unresponsive(), false),
     ] {
         let server = server(&config(&[]));
-        let events = EventPublisher::new();
+        let events = EventPublisher::default();
         let registry = Registry::new([server.clone()], InvalidServers::new(), false, events, None);
         let (kept, expected) = (first.to_string(), second.to_string());
         assert!(registry.mark_unavailable(&server, first));

@@ -21,16 +21,12 @@ use super::Server;
 use super::connector::ConnectorSource;
 use super::endpoint_opener::EndpointOpener;
 use super::instance::ServerInstance;
-use crate::callback::CallbackRegistry;
 use crate::catalog::CatalogEntry;
 use crate::connection::handshake::{ClientInfo, HandshakeProbe};
 use crate::connection::log_level::LogLevels;
 use crate::error::{StartFailureReason, StartPhase, UnavailableReason};
-use crate::event::EventPublisher;
-use crate::guard::SecretFingerprints;
-use crate::session::{Session, SessionDirectory, SessionLimits};
+use crate::session::{HostContext, Session, SessionLimits};
 use crate::stderr::StderrTail;
-use crate::tasks::BackgroundTasks;
 use crate::telemetry::{NetworkAttributes, Telemetry};
 use crate::text::display_safe;
 use crate::transport::auth::AuthManager;
@@ -53,27 +49,35 @@ const MAX_STDERR_BYTES: usize = 4 << 10;
 /// The resources shared by all launches of a host.
 #[derive(Debug)]
 pub(crate) struct Launcher {
+    pub(crate) host: HostContext,
+    pub(crate) client: ClientOptions,
+    pub(crate) sign_in: AuthManager,
     pub(crate) supervisor: Supervisor,
     pub(crate) opener: Arc<dyn EndpointOpener>,
-    pub(crate) client: ClientInfo,
-    pub(crate) limits: SessionLimits,
-    /// Timeout of one start or restart.
-    pub(crate) start_timeout: Duration,
-    pub(crate) install_timeout: Duration,
-    pub(crate) start_slots: StartSlots,
+    pub(crate) start_limits: StartLimits,
     pub(crate) silent_servers: SilentServers,
-    pub(crate) callbacks: CallbackRegistry,
+}
+
+/// How a host acts as the client of each of its servers.
+#[derive(Debug, Default)]
+pub(crate) struct ClientOptions {
+    pub(crate) info: ClientInfo,
+    pub(crate) limits: SessionLimits,
     pub(crate) log_levels: LogLevels,
+    pub(crate) telemetry: Telemetry,
     /// Whether a server that still responds to a ping stays ready after timeouts.
     pub(crate) pings_unresponsive: bool,
     /// Whether servers without a restart policy of their own are brought back.
     pub(crate) revives_servers: bool,
-    pub(crate) sign_in: AuthManager,
-    pub(crate) events: EventPublisher,
-    pub(crate) sessions: SessionDirectory,
-    pub(crate) secret_fingerprints: Arc<SecretFingerprints>,
-    pub(crate) telemetry: Telemetry,
-    pub(crate) tasks: BackgroundTasks,
+}
+
+/// The time and the number of starts.
+#[derive(Debug)]
+pub(crate) struct StartLimits {
+    /// Timeout of one start or restart.
+    pub(crate) start_timeout: Duration,
+    pub(crate) install_timeout: Duration,
+    pub(crate) slots: StartSlots,
 }
 
 /// The endpoint of a server.

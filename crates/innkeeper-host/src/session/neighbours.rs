@@ -81,20 +81,13 @@ mod tests {
     use tokio::time::advance;
 
     use super::*;
-    use crate::callback::CallbackRegistry;
-    use crate::event::EventPublisher;
-    use crate::session::{OutgoingRequest, Session, SessionContext, SessionLimits};
-    use crate::tasks::BackgroundTasks;
+
+    use crate::session::{HostContext, OutgoingRequest, Session, SessionContext, SessionLimits};
 
     fn open_session(server: &str, sessions: &SessionDirectory) -> (InMemoryServer, Session) {
         let (peer, reader, writer) = InMemoryServer::new();
-        let owner = SessionContext {
-            server: server.into(),
-            callbacks: CallbackRegistry::default(),
-            events: EventPublisher::new(),
-            tasks: BackgroundTasks::default(),
-            sessions: sessions.clone(),
-        };
+        let host = HostContext { sessions: sessions.clone(), ..HostContext::default() };
+        let owner = SessionContext { server: server.into(), host };
         (peer, Session::open(owner, reader, writer, SessionLimits::default()))
     }
 

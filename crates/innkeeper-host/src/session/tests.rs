@@ -13,15 +13,9 @@ use crate::error::ProtocolError;
 
 pub(super) fn open_session(limits: SessionLimits) -> (InMemoryServer, Session, BackgroundTasks) {
     let (peer, reader, writer) = InMemoryServer::new();
-    let (tasks, callbacks) = (BackgroundTasks::default(), CallbackRegistry::default());
-    let (server, events) = ("fx".into(), EventPublisher::new());
-    let owner = SessionContext {
-        server,
-        callbacks,
-        events,
-        tasks: tasks.clone(),
-        sessions: Default::default(),
-    };
+    let host = HostContext::default();
+    let tasks = host.tasks.clone();
+    let owner = SessionContext { server: "fx".into(), host };
     let session = Session::open(owner, reader, writer, limits);
     (peer, session, tasks)
 }
@@ -569,12 +563,10 @@ fn open_beside_others(
     server: &str,
     sessions: &SessionDirectory,
 ) -> (tokio::io::DuplexStream, Session) {
-    let (server_name, sessions) = (server.into(), sessions.clone());
+    let host = HostContext { sessions: sessions.clone(), ..HostContext::default() };
+    let owner = SessionContext { server: server.into(), host };
     let (server, client) = tokio::io::duplex(16 << 20);
     let (reader, writer) = tokio::io::split(client);
-    let (tasks, callbacks) = (BackgroundTasks::default(), CallbackRegistry::default());
-    let events = EventPublisher::new();
-    let owner = SessionContext { server: server_name, callbacks, events, tasks, sessions };
     (server, Session::open(owner, reader, writer, SessionLimits::default()))
 }
 

@@ -78,8 +78,8 @@ async fn run_simulation(seed: u64) -> SimulationOutcome {
     let simulation = Simulation::new(seed);
     simulation.set_plans(&plan.servers);
     let mut builder = Host::builder(build_config(&plan.servers)).supervisor(Supervisor::Group);
-    builder.opener = Some(Arc::new(simulation.clone()));
-    builder.limits = Simulation::small_limits(builder.limits);
+    builder.processes.opener = Some(Arc::new(simulation.clone()));
+    builder.client.limits = Simulation::small_limits(builder.client.limits);
     let events = RecordedEvents::default();
     let listener = record_events(builder.events(), events.clone());
     #[expect(clippy::disallowed_methods, reason = "the simulation awaits it")]

@@ -143,7 +143,7 @@ impl EndpointOpener for Simulation {
         _sign_in: &AuthManager,
         _oauth: Option<&OauthConfig>,
     ) -> Result<TransportHandle, HttpClientError> {
-        let tasks = context.tasks.clone();
+        let tasks = context.host.tasks.clone();
         let name = context.server.clone();
         let (session, inbound, outbound) = Session::over_transport(context, limits);
         let (open, ended) = oneshot::channel::<()>();

@@ -68,7 +68,7 @@ fn next_restart(start: &ServerStart) -> Option<(u32, Duration)> {
         RestartPolicy::OnFailure { max } => max,
         // The next use of a server with an idle timeout starts it, also after a crash.
         RestartPolicy::Unset
-            if start.launcher.revives_servers
+            if start.launcher.client.revives_servers
                 && (config.lifecycle.idle_timeout.is_none()
                     || status.was_unresponsive()
                     || status.restart_backoff.ready_generation() == 0) =>

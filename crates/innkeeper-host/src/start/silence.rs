@@ -62,8 +62,8 @@ impl Watched {
         };
         // A decision that is under way covers further timeouts.
         let Ok(turn) = self.deciding.clone().try_acquire_owned() else { return };
-        let pings = launcher.pings_unresponsive;
-        let tasks = launcher.tasks.clone();
+        let pings = launcher.client.pings_unresponsive;
+        let tasks = launcher.host.tasks.clone();
         let start = ServerStart::new(&registry, &launcher, &server);
         let reason = UnavailableReason::Unresponsive { calls };
         if !pings {
@@ -121,7 +121,7 @@ async fn wait_for_response(start: &ServerStart, connection: &Connection) -> Sile
         // Over HTTP, only a new request gets a response after a timeout.
         let mut backoff = ReopenBackoff::default();
         loop {
-            if !start.launcher.pings_unresponsive {
+            if !start.launcher.client.pings_unresponsive {
                 return pending().await;
             }
             sleep(backoff.delay()).await;

@@ -244,21 +244,13 @@ mod tests {
     use tokio::time::{Instant, sleep};
 
     use super::*;
-    use crate::callback::CallbackRegistry;
-    use crate::event::EventPublisher;
-    use crate::session::{OutgoingRequest, Session, SessionContext, SessionLimits};
-    use crate::tasks::BackgroundTasks;
+
+    use crate::session::{HostContext, OutgoingRequest, Session, SessionContext, SessionLimits};
 
     /// Some servers respond to a POST only after the tool ended.
     #[tokio::test(start_paused = true)]
     async fn a_post_that_is_held_lasts_as_long_as_somebody_waits_for_the_answer() {
-        let owner = SessionContext {
-            server: "holds".into(),
-            callbacks: CallbackRegistry::default(),
-            events: EventPublisher::new(),
-            tasks: BackgroundTasks::default(),
-            sessions: Default::default(),
-        };
+        let owner = SessionContext { server: "holds".into(), host: HostContext::default() };
         let (session, inbound, _orders) = Session::over_transport(owner, SessionLimits::default());
         let deadline = Instant::now() + Duration::from_hours(1);
         let outgoing = OutgoingRequest::new(1, method::TOOLS_CALL, &(), deadline);

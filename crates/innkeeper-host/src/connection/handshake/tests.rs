@@ -6,11 +6,8 @@ use innkeeper_testkit::InMemoryServer;
 use serde_json::Value;
 
 use super::*;
-use crate::callback::CallbackRegistry;
 use crate::error::{ErrorClass, ProtocolError};
-use crate::event::EventPublisher;
-use crate::session::{SessionContext, SessionLimits};
-use crate::tasks::BackgroundTasks;
+use crate::session::{HostContext, SessionContext, SessionLimits};
 
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -21,14 +18,7 @@ async fn handshake_with<F: Future<Output = InMemoryServer>>(
 ) -> (Result<HandshakeResult, CallError>, InMemoryServer, Duration) {
     let (peer, reader, writer) = InMemoryServer::new();
     let server: Arc<str> = "fx".into();
-    let (callbacks, tasks) = (CallbackRegistry::default(), BackgroundTasks::default());
-    let owner = SessionContext {
-        server: server.clone(),
-        callbacks,
-        events: EventPublisher::new(),
-        tasks,
-        sessions: Default::default(),
-    };
+    let owner = SessionContext { server: server.clone(), host: HostContext::default() };
     let session = Session::open(owner, reader, writer, SessionLimits::default());
     let started = Instant::now();
     let info = ClientInfo::default();

@@ -116,14 +116,14 @@ async fn the_hints_of_each_list_count_down_until_the_list_is_read_again() {
     let (read, ()) = tokio::join!(reading, responding);
     read.unwrap();
     sleep(seconds(4)).await;
-    let hints = connection.list_ttls.hints();
+    let hints = connection.freshness.list_ttls.hints();
     let hint =
         |seconds, scope| Some(ListCacheHint { remaining: Duration::from_secs(seconds), scope });
     assert_eq!(hints.tools, hint(16, CacheScope::Public));
     assert_eq!(hints.resources, hint(6, CacheScope::Private));
     assert_eq!((hints.prompts, hints.resource_templates), (None, None));
     sleep(seconds(30)).await;
-    assert_eq!(connection.list_ttls.hints().tools, hint(0, CacheScope::Public));
+    assert_eq!(connection.freshness.list_ttls.hints().tools, hint(0, CacheScope::Public));
 }
 
 #[test]

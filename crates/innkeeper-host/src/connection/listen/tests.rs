@@ -111,7 +111,7 @@ async fn what_changed_between_subscriptions_is_found_when_the_next_one_is_acknow
     acknowledge(&mut peer, &second).await;
     assert_eq!(changed(&connection).await, Some(ALL_CHANGED));
     // A changed subscription sends a new request.
-    connection.subscriptions.set("fx://a", true);
+    connection.freshness.subscriptions.set("fx://a", true);
     peer.expect(method::CANCELLED).await;
     let third = next_listen_id(&mut peer).await;
     assert_eq!(changed(&connection).await, None);
@@ -160,7 +160,7 @@ async fn assert_expires(connection: &Connection) {
         let read = Instant::now();
         let page = RawValue::from_string(r#"{"ttlMs":20000}"#.to_owned()).unwrap();
         let hints = Some(list_ttls::ReportedHints::from_page(&page));
-        connection.list_ttls.record_refresh([hints, None, None, None]);
+        connection.freshness.list_ttls.record_refresh([hints, None, None, None]);
         assert_eq!(connection.session.changed().await, expired);
         assert!((20..=22).contains(&read.elapsed().as_secs()), "{:?}", read.elapsed());
     }

@@ -6,13 +6,11 @@ use innkeeper_protocol::Revision;
 use serde_json::Value;
 
 use super::*;
-use crate::callback::CallbackRegistry;
 use crate::connection::task_poll::tests::connection_over;
-use crate::event::EventPublisher;
 use crate::session::{
-    InboundSink, OutboundCommand, OutboundReceiver, Session, SessionContext, SessionLimits,
+    HostContext, InboundSink, OutboundCommand, OutboundReceiver, Session, SessionContext,
+    SessionLimits,
 };
-use crate::tasks::BackgroundTasks;
 
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -32,16 +30,10 @@ fn a_thousand_and_twenty_four_resources_may_be_subscribed_to_and_no_more() {
 
 /// Connects to a server whose session can be re-established.
 fn connect() -> (Connection, InboundSink, OutboundReceiver) {
-    let (callbacks, events) = (CallbackRegistry::default(), EventPublisher::new());
-    let owner = SessionContext {
-        server: "fx".into(),
-        callbacks: callbacks.clone(),
-        events: events.clone(),
-        tasks: BackgroundTasks::default(),
-        sessions: Default::default(),
-    };
+    let host = HostContext::default();
+    let owner = SessionContext { server: "fx".into(), host: host.clone() };
     let (session, inbound, outbound) = Session::over_transport(owner, SessionLimits::default());
-    (connection_over(session, Revision::LATEST_LEGACY, callbacks, events), inbound, outbound)
+    (connection_over(session, Revision::LATEST_LEGACY, host), inbound, outbound)
 }
 
 /// Returns the id of the next subscribe request and its resource.
@@ -65,9 +57,9 @@ async fn respond(inbound: &InboundSink, id: u64, member: &str, value: Value) {
 async fn subscriptions_are_repeated_when_a_session_is_reinitialized() {
     let (connection, inbound, outbound) = connect();
     for uri in ["fx://a", "fx://b", "fx://c"] {
-        connection.subscriptions.set(uri, true);
+        connection.freshness.subscriptions.set(uri, true);
     }
-    connection.subscriptions.set("fx://b", false);
+    connection.freshness.subscriptions.set("fx://b", false);
     let course = async {
         inbound.mark_reinitialized();
         let mut subscribed = BTreeSet::new();
@@ -79,7 +71,7 @@ async fn subscriptions_are_repeated_when_a_session_is_reinitialized() {
         }
         assert_eq!(subscribed, BTreeSet::from(["fx://a".to_owned(), "fx://c".to_owned()]));
         // The server does not respond at first; later it does.
-        connection.subscriptions.set("fx://c", false);
+        connection.freshness.subscriptions.set("fx://c", false);
         inbound.mark_reinitialized();
         let (silent, _) = next_subscribe(&outbound).await;
         let (id, uri) = loop {
@@ -100,7 +92,7 @@ async fn subscriptions_are_repeated_when_a_session_is_reinitialized() {
 #[tokio::test(start_paused = true)]
 async fn a_server_that_reinitializes_at_every_subscription_is_asked_less_and_less_often() {
     let (connection, inbound, outbound) = connect();
-    connection.subscriptions.set("fx://a", true);
+    connection.freshness.subscriptions.set("fx://a", true);
     let course = async {
         inbound.mark_reinitialized();
         let mut delays = Vec::new();

@@ -9,19 +9,16 @@ use tokio::sync::mpsc;
 
 use super::*;
 use crate::cache::Cache;
-use crate::callback::{Callback, CallbackCapabilities, CallbackRegistry, ServerRequest};
+use crate::callback::{Callback, CallbackCapabilities, ServerRequest};
 use crate::connection::call_permits::CallPermits;
-use crate::connection::list_doubt::ListDoubt;
-use crate::connection::list_ttls::ListTtls;
 use crate::connection::meta::ClientMeta;
-use crate::connection::subscriptions::Subscriptions;
 use crate::connection::timeout_streak::TimeoutStreak;
-use crate::connection::{ConnectionNumber, Instruments, RequestLimits};
+use crate::connection::{ConnectionNumber, Freshness, Instruments, RequestLimits};
 use crate::connection::{RequestOptions, RequestParams};
 use crate::error::{CallError, CallErrorKind};
-use crate::event::{CallOutcome, CallReference, EventPublisher};
+use crate::event::{CallOutcome, CallReference};
 use crate::metrics::MetricsRecorder;
-use crate::session::{Session, SessionContext, SessionLimits};
+use crate::session::{HostContext, Session, SessionContext, SessionLimits};
 use crate::tasks::BackgroundTasks;
 
 /// Maximum total duration of a call in these tests.
@@ -31,25 +28,18 @@ pub(in crate::connection) fn connect(
     revision: Revision,
 ) -> (InMemoryServer, Arc<Connection>, BackgroundTasks) {
     let (peer, reader, writer) = InMemoryServer::new();
-    let (events, callbacks) = (EventPublisher::new(), CallbackRegistry::default());
-    let tasks = BackgroundTasks::default();
-    let owner = SessionContext {
-        server: "fx".into(),
-        callbacks: callbacks.clone(),
-        events: events.clone(),
-        tasks: tasks.clone(),
-        sessions: Default::default(),
-    };
+    let host = HostContext::default();
+    let tasks = host.tasks.clone();
+    let owner = SessionContext { server: "fx".into(), host: host.clone() };
     let session = Session::open(owner, reader, writer, SessionLimits::default());
-    (peer, Arc::new(connection_over(session, revision, callbacks, events)), tasks)
+    (peer, Arc::new(connection_over(session, revision, host)), tasks)
 }
 
 /// Creates a connection over this session that allows one concurrent call.
 pub(in crate::connection) fn connection_over(
     session: Session,
     revision: Revision,
-    callbacks: CallbackRegistry,
-    events: EventPublisher,
+    host: HostContext,
 ) -> Connection {
     session.set_revision(revision);
     let delay = Duration::from_secs(1);
@@ -69,18 +59,15 @@ pub(in crate::connection) fn connection_over(
             max_total_timeout: MAX_TOTAL_TIMEOUT,
             retry: RetryPolicy { max: 3, initial_delay: delay, max_delay: delay },
         },
-        cache: Cache::new(CacheConfig { ttl: delay, max_entries: 1, max_bytes: 1 }).into(),
-        callbacks,
-        subscriptions: Subscriptions::default(),
-        list_ttls: ListTtls::default(),
-        list_doubt: ListDoubt::default(),
+        freshness: Freshness::new(
+            Cache::new(CacheConfig { ttl: delay, max_entries: 1, max_bytes: 1 }).into(),
+        ),
         instruments: Instruments {
             metrics: Arc::new(MetricsRecorder::new()),
             timeout_streak: TimeoutStreak::new(1),
             telemetry: None,
         },
-        events,
-        secret_fingerprints: Arc::default(),
+        host,
     }
 }
 
@@ -99,7 +86,7 @@ fn timeout_streaks(connection: &Connection) -> std::sync::mpsc::Receiver<u32> {
 fn set_unanswered_callback(connection: &Connection) {
     let callback = |_: ServerRequest| std::future::pending();
     let callback: Arc<dyn Callback> = Arc::new(callback);
-    connection.callbacks.set(&CallbackCapabilities::elicitation(), Some(&callback));
+    connection.host.callbacks.set(&CallbackCapabilities::elicitation(), Some(&callback));
 }
 
 /// Requests input during a call in one of the two ways of the modern era.
@@ -531,7 +518,7 @@ async fn a_task_that_needs_input_again_and_again_is_given_eight_round_trips() {
         let (mut peer, connection, _tasks) = connect_modern();
         let callback: Arc<dyn Callback> =
             Arc::new(|_: ServerRequest| async { Ok(json!({"action": "accept"})) });
-        connection.callbacks.set(&CallbackCapabilities::elicitation(), Some(&callback));
+        connection.host.callbacks.set(&CallbackCapabilities::elicitation(), Some(&callback));
         let server_side = async {
             peer.respond_to(method::TOOLS_CALL, created_task(json!({}))).await;
             for round in 1..=rounds {
@@ -585,7 +572,7 @@ async fn a_request_of_the_server_during_the_poll_of_a_task_belongs_to_the_call_o
         sender.try_send(request.call).unwrap();
         std::future::pending()
     });
-    connection.callbacks.set(&CallbackCapabilities::elicitation(), Some(&callback));
+    connection.host.callbacks.set(&CallbackCapabilities::elicitation(), Some(&callback));
     let server_side = async {
         let request = peer.expect(method::TOOLS_CALL).await;
         let created = json!({ "taskId": "t", "status": "working", "ttl": null,

@@ -9,7 +9,7 @@ impl HostBuilder {
     /// consumed may have four times this size. Default: 16 MiB.
     #[must_use]
     pub fn max_message_bytes(mut self, bytes: usize) -> Self {
-        self.limits = SessionLimits::for_messages(bytes);
+        self.client.limits = SessionLimits::for_messages(bytes);
         self
     }
 }

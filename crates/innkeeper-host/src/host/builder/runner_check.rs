@@ -44,8 +44,8 @@ impl HostBuilder {
     /// found in the `PATH` of the host, without the variables of `env`: the configuration needs no
     /// approval. Dropping the future kills the runner.
     pub async fn check_runners(&self) -> Vec<RunnerCheck> {
-        let environment = self.environment.as_ref().unwrap_or(&self.config.environment);
-        let supervisor = self.supervisor.clone().unwrap_or_else(Supervisor::available);
+        let environment = self.inherited_environment();
+        let supervisor = self.processes.supervisor.clone().unwrap_or_else(Supervisor::available);
         let mut users: IndexMap<&str, Vec<&ServerConfig>> = IndexMap::new();
         for server in self.config.servers.values() {
             if let TransportConfig::Stdio { command, .. } = &server.transport
@@ -72,7 +72,7 @@ impl HostBuilder {
     /// Returns the names of the host's variables that each local server does not inherit, without
     /// the variables that a shell sets for itself.
     pub fn variables_not_inherited(&self) -> IndexMap<String, Vec<String>> {
-        let environment = self.environment.as_ref().unwrap_or(&self.config.environment);
+        let environment = self.inherited_environment();
         let local = self.config.servers.values().filter_map(|server| match &server.transport {
             TransportConfig::Stdio { command, env, .. } => {
                 let declared = env.keys().map(|name| (name.clone(), String::new())).collect();

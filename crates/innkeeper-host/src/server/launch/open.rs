@@ -82,19 +82,11 @@ impl Launcher {
     }
 
     fn session_context(&self, server: &Server) -> SessionContext {
-        let callbacks = self.callbacks.clone();
-        let tasks = self.tasks.clone();
-        SessionContext {
-            server: server.name.clone(),
-            callbacks,
-            events: self.events.clone(),
-            tasks,
-            sessions: self.sessions.clone(),
-        }
+        SessionContext { server: server.name.clone(), host: self.host.clone() }
     }
 
     fn session_limits(&self, server: &Server) -> SessionLimits {
-        SessionLimits { callback_timeout: server.config().calls.max_total_timeout, ..self.limits }
+        SessionLimits { callback_timeout: server.config().calls.max_total_timeout, ..self.client.limits }
     }
 
     /// Starts a task that reads stderr; the receiver resolves at the end of stderr.
@@ -113,7 +105,7 @@ impl Launcher {
             | TransportConfig::InProcess => StderrTail::default(),
         };
         let (drained_tail, (ended_sender, ended)) = (tail.clone(), oneshot::channel::<()>());
-        self.tasks.spawn(async move {
+        self.host.tasks.spawn(async move {
             drained_tail
                 .drain(stderr, |line| tracing::info!(server = &*name, line, "stderr"))
                 .await;

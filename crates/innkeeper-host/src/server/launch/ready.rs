@@ -13,15 +13,12 @@ use crate::connection::call_permits::CallPermits;
 use crate::connection::handshake::{
     HandshakeClient, HandshakeProbe, HandshakeResult, continue_session, perform_handshake,
 };
-use crate::connection::list_doubt::ListDoubt;
-use crate::connection::list_ttls::ListTtls;
 use crate::connection::listing::{read_all, report_missing, report_quarantined};
 use crate::connection::log_level;
 use crate::connection::meta::ClientMeta;
-use crate::connection::subscriptions::Subscriptions;
 use crate::connection::timeout_streak::TimeoutStreak;
 use crate::connection::{
-    Connection, ConnectionNumber, Instruments, Negotiated, RequestLimits, listen,
+    Connection, ConnectionNumber, Freshness, Instruments, Negotiated, RequestLimits, listen,
 };
 use crate::error::{StartFailureReason, StartPhase};
 use crate::event::HostEvent;
@@ -45,12 +42,12 @@ impl Launcher {
             let report_install = || {
                 let server = server.name.clone();
                 let package = install::package_name(launch);
-                self.events.publish(HostEvent::Installing { server, package });
+                self.host.events.publish(HostEvent::Installing { server, package });
             };
             let watch = install::InstallWatch { launch, stderr, report_install: &report_install };
             server_seen = install::wait_for_server_process(instance, session, watch, clock).await?;
         }
-        self.events.publish(HostEvent::Handshake { server: server.name.clone() });
+        self.host.events.publish(HostEvent::Handshake { server: server.name.clone() });
         let handshake = self.negotiate(server, running, opening, server_seen, clock).await?;
         let HandshakeResult { revision, meta, capabilities, server_info, instructions, .. } =
             handshake;
@@ -86,32 +83,27 @@ impl Launcher {
                 max_total_timeout: config.calls.max_total_timeout,
                 retry: config.calls.retry,
             },
-            cache,
-            callbacks: self.callbacks.clone(),
-            subscriptions: Subscriptions::default(),
-            list_ttls: ListTtls::default(),
-            list_doubt: ListDoubt::default(),
+            freshness: Freshness::new(cache),
             instruments: Instruments {
                 metrics: server.metrics.clone(),
                 timeout_streak: TimeoutStreak::new(config.calls.unavailable_after_timeouts),
-                telemetry: self.telemetry.for_connection(
+                telemetry: self.client.telemetry.for_connection(
                     &server.name,
                     revision,
                     endpoint.network(),
                 ),
             },
-            events: self.events.clone(),
-            secret_fingerprints: self.secret_fingerprints.clone(),
+            host: self.host.clone(),
         });
-        log_level::set_detached(&connection, self.log_levels.get(&server.name));
-        listen::start(&connection, &running.capabilities, &self.tasks).await;
+        log_level::set_detached(&connection, self.client.log_levels.get(&server.name));
+        listen::start(&connection, &running.capabilities, &self.host.tasks).await;
         let mut excluded = Vec::new();
         let remaining = clock.deadline().saturating_duration_since(Instant::now());
         let reading = read_all(&connection, &running.capabilities, remaining, &mut excluded);
         let listing = run_while_alive(&mut running.instance, clock, reading)
             .await
             .map_err(|reason| (StartPhase::Lists, reason))?;
-        report_missing(&self.events, &server.name, &listing);
+        report_missing(&self.host.events, &server.name, &listing);
         let config = server.config();
         let entry = CatalogEntry::new(
             connection,
@@ -121,7 +113,7 @@ impl Launcher {
             listing,
             &mut excluded,
         );
-        report_quarantined(&self.events, &server.name, &excluded);
+        report_quarantined(&self.host.events, &server.name, &excluded);
         Ok(entry)
     }
 
@@ -134,8 +126,9 @@ impl Launcher {
         server_seen: bool,
         clock: &mut StartClock,
     ) -> Result<HandshakeResult, (StartPhase, StartFailureReason)> {
-        let capabilities = self.callbacks.capabilities(&server.name);
-        let client = HandshakeClient { server: &server.name, info: &self.client, capabilities };
+        let capabilities = self.host.callbacks.capabilities(&server.name);
+        let client =
+            HandshakeClient { server: &server.name, info: &self.client.info, capabilities };
         let StartedServer { instance, session, http_session, .. } = &mut *running;
         let continued = http_session.as_ref().and_then(|state| state.continued());
         if let Some((initialized, revision)) = continued {

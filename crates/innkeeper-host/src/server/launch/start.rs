@@ -34,12 +34,12 @@ impl Launcher {
             self.report_unapplied_settings(&server.name, launch);
         }
         let waiting = Instant::now();
-        let mut slot = self.start_slots.acquire().await;
+        let mut slot = self.start_limits.slots.acquire().await;
         all.deadline += waiting.elapsed();
         let started = Instant::now();
         let timeout = server.config().lifecycle.init_timeout;
         let own_deadline = StartDeadline { deadline: started + timeout, timeout };
-        let install_timeout = self.install_timeout;
+        let install_timeout = self.start_limits.install_timeout;
         let mut clock = StartClock {
             server_deadline: own_deadline,
             install_remaining: install_timeout,
@@ -62,7 +62,7 @@ impl Launcher {
         let mut earlier_failure: Option<LaunchFailure> = None;
         let mut waited = false;
         loop {
-            self.events.publish(HostEvent::Launching {
+            self.host.events.publish(HostEvent::Launching {
                 server: server.name.clone(),
                 program: endpoint.program_name(),
                 attempt,
@@ -84,7 +84,7 @@ impl Launcher {
                         drop(slot);
                         let signed_in = self.sign_in.wait_sign_in_since(&server.name, signed_in);
                         let signed_in = signed_in.await;
-                        slot = self.start_slots.acquire().await;
+                        slot = self.start_limits.slots.acquire().await;
                         signed_in
                     }
                     false if self.sign_in.is_signing_in(&server.name) => {
@@ -125,7 +125,7 @@ impl Launcher {
         for (key, reason) in launch.confinement.unapplied_settings(&self.supervisor) {
             AuditEvent::LimitNotApplied { key, reason: &reason }.emit(server);
             let server = server.clone();
-            self.events.publish(HostEvent::LimitNotApplied { server, key, reason });
+            self.host.events.publish(HostEvent::LimitNotApplied { server, key, reason });
         }
     }
 
@@ -134,7 +134,11 @@ impl Launcher {
         let reason = reason.unwrap_or_else(|| miss.reason.to_string());
         let delay_s = delay.as_secs_f64();
         tracing::warn!(server = &*server.name, delay_s, reason, "launch failed, retrying");
-        self.events.publish(HostEvent::LaunchRetry { server: server.name.clone(), delay, reason });
+        self.host.events.publish(HostEvent::LaunchRetry {
+            server: server.name.clone(),
+            delay,
+            reason,
+        });
     }
 }
 

@@ -13,12 +13,11 @@ use tokio::time::{Instant, advance};
 use super::super::call_hold::CallHold;
 use super::super::open_ids::MAX_OPEN_IDS;
 use super::super::{
-    InboundSink, OutboundReceiver, OutgoingRequest, RequestError, Session, SessionContext,
-    SessionLimits,
+    HostContext, InboundSink, OutboundReceiver, OutgoingRequest, RequestError, Session,
+    SessionContext, SessionLimits,
 };
 use super::*;
 use crate::callback::{CallbackCapabilities, CallbackRegistry, ClientCapabilities, ServerRequest};
-use crate::event::EventPublisher;
 use crate::tasks::BackgroundTasks;
 
 static TOOLS_CALL: Cow<'static, str> = Cow::Borrowed(method::TOOLS_CALL);
@@ -47,11 +46,10 @@ fn context() -> (SessionContext, Requests) {
 }
 
 fn context_with(capabilities: &CallbackCapabilities) -> (SessionContext, Requests) {
-    let (callbacks, tasks) = (CallbackRegistry::default(), BackgroundTasks::default());
+    let host = HostContext::default();
     let (callback, requests) = recording_callback("host");
-    callbacks.set(capabilities, Some(&callback));
-    let (server, events) = ("fx".into(), EventPublisher::new());
-    (SessionContext { server, callbacks, events, tasks, sessions: Default::default() }, requests)
+    host.callbacks.set(capabilities, Some(&callback));
+    (SessionContext { server: "fx".into(), host }, requests)
 }
 
 fn limits() -> SessionLimits {
@@ -66,7 +64,7 @@ fn open_pipe_in(
     (owner, requests): (SessionContext, Requests),
 ) -> (InMemoryServer, Session, Requests, BackgroundTasks) {
     let (peer, reader, writer) = InMemoryServer::new();
-    let tasks = owner.tasks.clone();
+    let tasks = owner.host.tasks.clone();
     (peer, Session::open(owner, reader, writer, limits()), requests, tasks)
 }
 
@@ -557,8 +555,9 @@ async fn the_end_of_a_call_drops_its_callback_and_the_server_receives_an_error()
 async fn without_a_callback_and_a_subscriber_a_pending_request_does_not_store_its_call() {
     for (subscribed, stored) in [(false, false), (true, true)] {
         let (owner, _requests) = context();
-        let owner = SessionContext { callbacks: CallbackRegistry::default(), ..owner };
-        let events = owner.events.clone();
+        let host = HostContext { callbacks: CallbackRegistry::default(), ..owner.host };
+        let events = host.events.clone();
+        let owner = SessionContext { host, ..owner };
         let _subscriber = subscribed.then(|| events.subscribe());
         let (session, _sink, outbound) = Session::over_transport(owner, limits());
         let check = async {

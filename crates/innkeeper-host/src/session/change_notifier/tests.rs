@@ -11,9 +11,7 @@ use tokio::time::Instant;
 
 use super::*;
 use crate::cache::CacheKey;
-use crate::callback::CallbackRegistry;
-use crate::event::EventPublisher;
-use crate::session::{OutgoingRequest, SessionContext, SessionLimits};
+use crate::session::{HostContext, OutgoingRequest, SessionContext, SessionLimits};
 use crate::tasks::BackgroundTasks;
 
 const TEST_TIMEOUT: Duration = Duration::from_secs(30);
@@ -23,15 +21,9 @@ async fn session_with_cache(
     uris: &[&str],
 ) -> (InMemoryServer, Session, Arc<Cache>, BackgroundTasks) {
     let (peer, reader, writer) = InMemoryServer::new();
-    let (tasks, callbacks, events) =
-        (BackgroundTasks::default(), CallbackRegistry::default(), EventPublisher::new());
-    let owner = SessionContext {
-        server: "fx".into(),
-        callbacks,
-        events,
-        tasks: tasks.clone(),
-        sessions: Default::default(),
-    };
+    let host = HostContext::default();
+    let tasks = host.tasks.clone();
+    let owner = SessionContext { server: "fx".into(), host };
     let session = Session::open(owner, reader, writer, SessionLimits::default());
     let policy = CacheConfig { ttl: TEST_TIMEOUT, max_entries: 9, max_bytes: 1 << 20 };
     let cache = Arc::new(Cache::new(policy));

@@ -8,12 +8,10 @@ use tokio::sync::{broadcast, mpsc};
 use tokio::time::{Duration, Instant};
 
 use super::super::{
-    CallContext, Caller, InboundSink, OutgoingRequest, Session, SessionContext, SessionLimits,
+    CallContext, Caller, HostContext, InboundSink, OutgoingRequest, Session, SessionContext,
+    SessionLimits,
 };
 use super::*;
-use crate::callback::CallbackRegistry;
-use crate::event::EventPublisher;
-use crate::tasks::BackgroundTasks;
 
 static TOOLS_CALL: Cow<'static, str> = Cow::Borrowed(method::TOOLS_CALL);
 
@@ -27,15 +25,9 @@ struct Fixture {
 
 impl Fixture {
     fn open(revision: Revision) -> Self {
-        let publisher = EventPublisher::new();
-        let owner = SessionContext {
-            server: "fx".into(),
-            callbacks: CallbackRegistry::default(),
-            events: publisher.clone(),
-            tasks: BackgroundTasks::default(),
-            sessions: Default::default(),
-        };
-        let events = publisher.subscribe();
+        let host = HostContext::default();
+        let events = host.events.subscribe();
+        let owner = SessionContext { server: "fx".into(), host };
         let (session, sink, _outbound) = Session::over_transport(owner, SessionLimits::default());
         session.set_revision(revision);
         Self { session, sink, events }

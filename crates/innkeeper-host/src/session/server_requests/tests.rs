@@ -6,13 +6,13 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::super::{
-    DeadlineExtension, OutgoingRequest, RequestError, Session, SessionContext, SessionLimits,
+    DeadlineExtension, HostContext, OutgoingRequest, RequestError, Session, SessionContext,
+    SessionLimits,
 };
 use serde_json::Value;
 
 use super::*;
 use crate::callback::{Callback, CallbackCapabilities};
-use crate::event::EventPublisher;
 
 /// The `maxTotalTimeout` of the server in these tests.
 const MAX_TOTAL_TIMEOUT: Duration = Duration::from_mins(10);
@@ -45,14 +45,8 @@ fn open_session() -> (InMemoryServer, Session, Steps) {
     });
     let callbacks = CallbackRegistry::default();
     callbacks.set(&CallbackCapabilities::elicitation(), Some(&callback));
-    let (tasks, events) = (BackgroundTasks::default(), EventPublisher::new());
-    let owner = SessionContext {
-        server: "fx".into(),
-        callbacks,
-        events,
-        tasks,
-        sessions: Default::default(),
-    };
+    let host = HostContext { callbacks, ..HostContext::default() };
+    let owner = SessionContext { server: "fx".into(), host };
     let (peer, reader, writer) = InMemoryServer::new();
     let limits = SessionLimits { callback_timeout: MAX_TOTAL_TIMEOUT, ..SessionLimits::default() };
     (peer, Session::open(owner, reader, writer, limits), steps)

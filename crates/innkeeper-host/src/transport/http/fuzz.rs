@@ -22,10 +22,7 @@ use tokio::time::Instant;
 use super::post::{PostRequest, handle_response};
 use super::session::HttpSession;
 use super::session_state::HttpSessionState;
-use crate::callback::CallbackRegistry;
-use crate::event::EventPublisher;
-use crate::session::{OutgoingRequest, Session, SessionContext, SessionLimits};
-use crate::tasks::BackgroundTasks;
+use crate::session::{HostContext, OutgoingRequest, Session, SessionContext, SessionLimits};
 use crate::transport::{HttpTarget, RemoteEndpoint, TransportKind, client};
 
 /// The id of the request. Authors of inputs rely on the value.
@@ -78,13 +75,7 @@ async fn request_outcome(
     }
     let response = Response::from(response.body(body).ok()?);
 
-    let owner = SessionContext {
-        server: "fuzzed".into(),
-        callbacks: CallbackRegistry::default(),
-        events: EventPublisher::new(),
-        tasks: BackgroundTasks::default(),
-        sessions: Default::default(),
-    };
+    let owner = SessionContext { server: "fuzzed".into(), host: HostContext::default() };
     let limits = SessionLimits { max_line_bytes: MAX_LINE_BYTES, ..SessionLimits::default() };
     let (session, inbound, _orders) = Session::over_transport(owner, limits);
     // In the modern era no stream is resumed, so the test needs no server.

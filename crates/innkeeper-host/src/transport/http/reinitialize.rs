@@ -198,10 +198,8 @@ mod tests {
 
     use super::super::fuzz::{unused_state, unused_target};
     use super::*;
-    use crate::callback::CallbackRegistry;
-    use crate::event::EventPublisher;
-    use crate::session::{Session, SessionContext, SessionLimits};
-    use crate::tasks::BackgroundTasks;
+
+    use crate::session::{HostContext, Session, SessionContext, SessionLimits};
 
     #[test]
     fn only_a_result_in_the_negotiated_revision_establishes_another_session() {
@@ -233,13 +231,7 @@ mod tests {
 
     /// Returns a session whose messages have at most 200 bytes.
     fn http_session() -> HttpSession {
-        let owner = SessionContext {
-            server: "a".into(),
-            callbacks: CallbackRegistry::default(),
-            events: EventPublisher::new(),
-            tasks: BackgroundTasks::default(),
-            sessions: Default::default(),
-        };
+        let owner = SessionContext { server: "a".into(), host: HostContext::default() };
         let limits = SessionLimits { max_line_bytes: 200, ..SessionLimits::default() };
         let (session, inbound, _outbound) = Session::over_transport(owner, limits);
         session.set_revision(Revision::V2025_11_25);

@@ -11,10 +11,7 @@ use tokio::time::Instant;
 
 use super::session::MAX_CONCURRENT_NOTIFICATIONS;
 use super::*;
-use crate::callback::CallbackRegistry;
-use crate::event::EventPublisher;
-use crate::session::{OutgoingRequest, Session, SessionContext, SessionLimits};
-use crate::tasks::BackgroundTasks;
+use crate::session::{HostContext, OutgoingRequest, Session, SessionContext, SessionLimits};
 use crate::transport::{RemoteEndpoint, TransportKind, client};
 
 const PROGRESS: &str = "notifications/progress";
@@ -47,14 +44,9 @@ async fn notifications_wait_up_to_the_limit_and_further_ones_and_cancellations_a
         Fault::never_responds().on_rpc_method(PROGRESS).first_n(MAX_CONCURRENT_NOTIFICATIONS);
     let unanswered = Fault::never_responds().on_rpc_method(method::TOOLS_CALL);
     let server = RemoteServer::request_recorder().fault(blocked).fault(unanswered).start().await;
-    let tasks = BackgroundTasks::default();
-    let owner = SessionContext {
-        server: "a".into(),
-        callbacks: CallbackRegistry::default(),
-        events: EventPublisher::new(),
-        tasks: tasks.clone(),
-        sessions: Default::default(),
-    };
+    let host = HostContext::default();
+    let tasks = host.tasks.clone();
+    let owner = SessionContext { server: "a".into(), host };
     let (session, inbound, outbound) = Session::over_transport(owner, SessionLimits::default());
     session.set_revision(Revision::V2025_11_25);
     let (alive, _ended) = oneshot::channel();

@@ -1,17 +1,12 @@
 //! Handshake on a system that does not report whether the server runs.
 
-use std::sync::Arc;
-
 use innkeeper_testkit::InMemoryServer;
 use serde_json::json;
 use tokio::time::sleep;
 
 use super::super::StartDeadline;
 use super::*;
-use crate::callback::CallbackRegistry;
-use crate::event::EventPublisher;
-use crate::session::{OutgoingRequest, SessionContext, SessionLimits};
-use crate::tasks::BackgroundTasks;
+use crate::session::{HostContext, OutgoingRequest, SessionContext, SessionLimits};
 
 const START_TIMEOUT: Duration = Duration::from_secs(1);
 const INSTALL_TIMEOUT: Duration = Duration::from_secs(60);
@@ -34,15 +29,7 @@ async fn run_handshake(
     clock: &mut StartClock,
 ) -> Result<(), (StartPhase, StartFailureReason)> {
     let (mut peer, reader, writer) = InMemoryServer::new();
-    let server: Arc<str> = "fx".into();
-    let (callbacks, tasks) = (CallbackRegistry::default(), BackgroundTasks::default());
-    let owner = SessionContext {
-        server,
-        callbacks,
-        events: EventPublisher::new(),
-        tasks,
-        sessions: Default::default(),
-    };
+    let owner = SessionContext { server: "fx".into(), host: HostContext::default() };
     let session = Session::open(owner, reader, writer, SessionLimits::default());
     let params = json!({});
     let outgoing =
