@@ -72,18 +72,15 @@ impl ArgumentRules {
 
     /// Returns the first rule that the arguments break.
     pub(crate) fn check(&self, arguments: &Value) -> Option<RuleViolation> {
-        let violation = |pointer: String, message: String, rule: Option<Box<str>>| RuleViolation {
-            problem: Violation { pointer, message },
-            rule,
-        };
         if is_deeper_than(arguments, MAX_ARGUMENT_DEPTH) {
             let message = format!("nested deeper than {MAX_ARGUMENT_DEPTH} levels");
-            return Some(violation(String::new(), message, None));
+            return Some(RuleViolation { problem: Violation::of_whole_value(message), rule: None });
         }
         for name in &self.path_arguments {
             if arguments.get(&**name).is_some_and(has_nul) {
                 let message = "a path or address must not contain NUL".to_owned();
-                return Some(violation(pointer_to(name), message, None));
+                let problem = Violation { pointer: pointer_to(name), message };
+                return Some(RuleViolation { problem, rule: None });
             }
         }
         if self.denied_patterns.is_empty() {
@@ -96,7 +93,8 @@ impl ArgumentRules {
             Some((name, rule))
         })?;
         let message = format!("denied by `{rule}` in `tools.denyArguments`");
-        Some(violation(pointer_to(name), message, Some(rule.clone())))
+        let problem = Violation { pointer: pointer_to(name), message };
+        Some(RuleViolation { problem, rule: Some(rule.clone()) })
     }
 }
 

@@ -10,6 +10,8 @@ mod subscription;
 mod task_mode;
 mod tool_result;
 
+use crate::connection::TaskUse;
+use crate::session::HeaderValues;
 use std::borrow::Cow;
 use std::time::Duration;
 
@@ -93,7 +95,7 @@ pub(crate) async fn call_tool(
     let timeout = options.timeout.unwrap_or(route.timeout);
     let sent = arguments.to_send(&values);
     let task = match &options.task {
-        TaskMode::Await => route.as_task.then(|| {
+        TaskMode::Await => route.hints.as_task.then(|| {
             TaskParam::Host(TaskMetadata::new(connection.limits.max_total_timeout.max(timeout)))
         }),
         TaskMode::PassThrough { params } if connection.negotiated.revision.era() == Era::Legacy => {
@@ -110,13 +112,13 @@ pub(crate) async fn call_tool(
         // Progress extends the deadline, so the host requests it even if the caller does not listen.
         requests_progress: true,
     };
-    let headers = sent.headers(&route.param_headers);
+    let headers = sent.headers(&route.arguments.headers);
     let caller = options.caller(&route.public_name)?;
     let params = RequestParams::Members(members, meta);
     let spec = RequestSpec {
-        headers: &headers,
-        retry_safe: route.retry_safe,
-        as_task: task.is_some(),
+        headers: HeaderValues { name: Some(&route.name), arguments: &headers },
+        retry_safe: route.hints.retry_safe,
+        task: if task.is_some() { TaskUse::Creates } else { TaskUse::None },
         options: RequestOptions {
             pass_through: options.pass_through_of_tool(),
             ..options.for_request(caller.as_ref())
@@ -156,11 +158,11 @@ fn read_arguments<'a>(
     route: &ToolRoute,
     arguments: &'a Arguments,
 ) -> Result<Cow<'a, Value>, CallError> {
-    let invalid = |problems| CallError::Validation { item: route.public_name.clone(), problems };
-    let values = arguments
-        .values()
-        .map_err(|problem| invalid(vec![route.argument_rules.unreadable(problem)]))?;
-    let problems = if let Some(violation) = route.argument_rules.check(&values) {
+    let values = arguments.values().map_err(|problem| CallError::Validation {
+        item: route.public_name.clone(),
+        problems: vec![route.arguments.rules.unreadable(problem)],
+    })?;
+    let problems = if let Some(violation) = route.arguments.rules.check(&values) {
         if let Some(rule) = &violation.rule {
             let server = &*route.connection.server;
             let tool = &*route.name;
@@ -168,8 +170,8 @@ fn read_arguments<'a>(
         }
         vec![violation.problem]
     } else if values.is_object() {
-        let problems = route.argument_schema.check(&values);
-        if let Some(reason) = route.argument_schema.first_unusable_reason() {
+        let problems = route.arguments.schema.check(&values);
+        if let Some(reason) = route.arguments.schema.first_unusable_reason() {
             let server = &*route.connection.server;
             let tool = &*route.name;
             tracing::warn!(server, tool, reason, "unusable input schema");
@@ -181,7 +183,7 @@ fn read_arguments<'a>(
         vec![Violation { pointer: String::new(), message }]
     };
     if !problems.is_empty() {
-        return Err(invalid(problems));
+        return Err(CallError::Validation { item: route.public_name.clone(), problems });
     }
     Ok(values)
 }

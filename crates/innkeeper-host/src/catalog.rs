@@ -23,12 +23,12 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use crate::connection::Connection;
 use crate::error::{CallError, RoutingError, UnavailableReason};
-use crate::guard::{Finding, ItemKind, Scanner};
+use crate::guard::{ItemKind, Scanner};
 use crate::lifecycle::ServerState;
 
 pub use catalog_server::CatalogServer;
 use catalog_server::UnavailableServer;
-pub(crate) use entry::CatalogEntry;
+pub(crate) use entry::{CatalogEntry, Introduction};
 pub use items::{
     CatalogPrompt, CatalogResource, CatalogTemplate, CatalogTool, UnavailableCatalogServer,
     UnavailableCatalogTool,
@@ -95,7 +95,7 @@ impl Catalog {
     }
 
     fn add_entry(&mut self, server: &Arc<str>, entry: &Arc<CatalogEntry>) {
-        for tool in &entry.tools {
+        for tool in &entry.routes.tools {
             if !self.resolves_to(&tool.public_name, server) {
                 continue;
             }
@@ -104,7 +104,7 @@ impl Catalog {
                 bare.entry(tool.name.clone()).or_default().push(tool.clone());
             }
         }
-        for prompt in &entry.prompts {
+        for prompt in &entry.routes.prompts {
             let public = name::public_name(server, &prompt.name);
             if self.resolves_to(&public, server) {
                 self.prompts.insert(public, prompt.clone());
@@ -148,7 +148,7 @@ impl Catalog {
 
     /// Returns the public names of all callable tools, in the order of [`Self::tools`].
     pub fn tool_names(&self) -> impl Iterator<Item = &str> {
-        let tools = self.entries().flat_map(|entry| &entry.tools);
+        let tools = self.entries().flat_map(|entry| &entry.routes.tools);
         tools
             .filter(|tool| {
                 self.tools.get(&tool.public_name).is_some_and(|route| Arc::ptr_eq(route, tool))
@@ -162,7 +162,7 @@ impl Catalog {
     /// traffic.
     pub fn warnings(&self) -> Vec<SecurityWarning> {
         let mut all_warnings: Vec<SecurityWarning> =
-            self.entries().flat_map(|entry| entry.warnings.iter().cloned()).collect();
+            self.entries().flat_map(|entry| entry.findings.warnings.iter().cloned()).collect();
         all_warnings.extend(security_warning::similar_name_warnings(
             self.servers.iter().filter_map(|(name, server)| {
                 Some((name, server.listing()?.tools.iter().map(|tool| tool.view.name.as_str())))
@@ -174,7 +174,7 @@ impl Catalog {
     /// Returns why the host sends arguments of a tool without a check: the input schema does not
     /// compile. Compiles the schema.
     pub fn unchecked_arguments_reason(&self, public_name: &str) -> Option<String> {
-        self.tools.get(public_name)?.argument_schema.unusable_reason()
+        self.tools.get(public_name)?.arguments.schema.unusable_reason()
     }
 
     /// Returns the guard's findings in definitions and instructions that are not withheld
@@ -185,17 +185,16 @@ impl Catalog {
             .flat_map(|entry| {
                 let server = &entry.connection.server;
                 let not_withheld =
-                    entry.definition_findings.iter().filter(|(_, verdict)| !verdict.withheld);
+                    entry.findings.definitions.iter().filter(|(_, verdict)| !verdict.withheld);
                 let each = not_withheld.flat_map(|(item, verdict)| {
                     let server = server.clone();
                     let (tool, item) = ItemKind::split(item.clone());
-                    let to_warning = move |finding: &Finding| SecurityWarning {
+                    verdict.findings.iter().map(move |finding| SecurityWarning {
                         server: server.clone(),
                         tool: tool.clone(),
                         item: item.clone(),
                         reason: finding.to_string(),
-                    };
-                    verdict.findings.iter().map(to_warning)
+                    })
                 });
                 each.collect::<Vec<_>>()
             })
@@ -246,7 +245,7 @@ impl Catalog {
             ItemKind::Tool => return None,
             ItemKind::Prompt => {
                 let (_, prompt) = name::split_name(requested, |name| *name == **server)?;
-                (prompt, entry.prompt_withheld_reason(prompt).is_some())
+                (prompt, entry.excluded.prompt_reason(prompt).is_some())
             }
             ItemKind::Resource | ItemKind::Template => {
                 (requested, entry.resource_withheld_reason(requested).is_some())

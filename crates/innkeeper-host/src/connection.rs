@@ -47,7 +47,9 @@ use crate::session::{HostContext, RequestError, Session};
 use crate::telemetry::ConnectionTelemetry;
 
 pub(crate) use findings::report_findings;
-pub(crate) use request_spec::{Member, RequestMeta, RequestOptions, RequestParams, RequestSpec};
+pub(crate) use request_spec::{
+    Member, RequestMeta, RequestOptions, RequestParams, RequestSpec, TaskUse,
+};
 pub(crate) use result_rejection::ResultRejection;
 
 /// The connection to one server that accepts requests.

@@ -98,7 +98,7 @@ pub use guard::{Finding, FindingKind, find_credentials};
 pub use host::{Host, HostBuilder, RunnerCheck, ServerStatus};
 pub use lifecycle::ServerState;
 pub use lock::{ChangeClass, Lock, LockError, PinChange, PinPolicy};
-pub use metrics::ServerMetrics;
+pub use metrics::{CacheMetrics, CallRates, LatencySummary, ServerMetrics};
 pub use own_files::writable_own_files;
 pub use reload::{ReloadError, ReloadOptions, ReloadReport};
 pub use remote_session::{RemoteSession, RemoteSessions};

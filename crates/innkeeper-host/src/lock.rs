@@ -227,8 +227,12 @@ impl PinnedServer {
         Self {
             launch,
             package,
-            server_info: entry.server_info.as_deref().map(ServerIdentity::from_server_info),
-            instructions: entry.instructions.as_deref().map(PinnedText::new),
+            server_info: entry
+                .introduction
+                .server_info
+                .as_deref()
+                .map(ServerIdentity::from_server_info),
+            instructions: entry.introduction.instructions.as_deref().map(PinnedText::new),
             tools: entry
                 .all_tools()
                 .filter(|tool| tool.raw.get().len() <= MAX_DEFINITION_BYTES)

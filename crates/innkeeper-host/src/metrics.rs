@@ -34,30 +34,66 @@ pub struct ServerMetrics {
     pub tool_error_count: u64,
     /// Number of calls whose caller dropped the future; included only in `request_count`.
     pub cancelled_count: u64,
-    /// `success_count` divided by the number of finished calls, 0 to 1; 1 without finished calls.
-    pub success_rate: f64,
-    /// `error_count` divided by the number of finished calls, 0 to 1.
-    pub error_rate: f64,
+    /// The shares of calls with and without an error.
+    #[serde(flatten)]
+    pub rates: CallRates,
+    /// The latencies of finished calls.
+    #[serde(flatten)]
+    pub latency: LatencySummary,
+    /// The use of the cache; not included in the counts above.
+    #[serde(flatten)]
+    pub cache: CacheMetrics,
+}
+
+/// The shares of the finished calls of one server, 0 to 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct CallRates {
+    /// `success_count` divided by the number of finished calls; 1 without finished calls.
+    #[serde(rename = "success_rate")]
+    pub success: f64,
+    /// `error_count` divided by the number of finished calls.
+    #[serde(rename = "error_rate")]
+    pub error: f64,
+}
+
+/// The latencies of the finished calls of one server in milliseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct LatencySummary {
     /// Mean latency.
-    pub avg_latency: f64,
+    #[serde(rename = "avg_latency")]
+    pub avg: f64,
     /// Minimum latency.
-    pub min_latency: f64,
+    #[serde(rename = "min_latency")]
+    pub min: f64,
     /// Maximum latency.
-    pub max_latency: f64,
+    #[serde(rename = "max_latency")]
+    pub max: f64,
     /// Latency at the 50th percentile.
-    pub p50_latency: f64,
+    #[serde(rename = "p50_latency")]
+    pub p50: f64,
     /// Latency at the 95th percentile.
-    pub p95_latency: f64,
+    #[serde(rename = "p95_latency")]
+    pub p95: f64,
     /// Latency at the 99th percentile.
-    pub p99_latency: f64,
-    /// Number of prompts and resources from the cache; not included in the counts above.
-    pub cache_hits: u64,
+    #[serde(rename = "p99_latency")]
+    pub p99: f64,
+}
+
+/// The use of the cache of one server. Its look-ups are no calls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct CacheMetrics {
+    /// Number of prompts and resources from the cache.
+    #[serde(rename = "cache_hits")]
+    pub hits: u64,
     /// Number of prompts and resources that the server returned.
-    pub cache_misses: u64,
+    #[serde(rename = "cache_misses")]
+    pub misses: u64,
     /// Current number of cache entries.
-    pub cache_entries: usize,
+    #[serde(rename = "cache_entries")]
+    pub entries: usize,
     /// Current size of the cache in bytes.
-    pub cache_bytes: u64,
+    #[serde(rename = "cache_bytes")]
+    pub bytes: u64,
 }
 
 /// A copy of the counters. Latencies are in microseconds.
@@ -71,8 +107,29 @@ pub(crate) struct MetricsSnapshot {
     total_latency_micros: u64,
     latencies: Histogram<u64>,
     last_success: Option<Instant>,
-    cache_hits: u64,
-    cache_misses: u64,
+    /// [`Host::metrics`](crate::Host::metrics) sets the size from the server's connection.
+    cache: CacheMetrics,
+}
+
+impl MetricsSnapshot {
+    fn latency_summary(&self) -> LatencySummary {
+        let count = self.latencies.len();
+        if count == 0 {
+            return LatencySummary::default();
+        }
+        LatencySummary {
+            avg: millis(self.total_latency_micros / count),
+            min: millis(self.latencies.min()),
+            max: millis(self.latencies.max()),
+            p50: millis(self.latencies.value_at_quantile(0.50)),
+            p95: millis(self.latencies.value_at_quantile(0.95)),
+            p99: millis(self.latencies.value_at_quantile(0.99)),
+        }
+    }
+}
+
+fn millis(micros: u64) -> f64 {
+    micros as f64 / 1000.0
 }
 
 /// The live counters of [`ServerMetrics`].
@@ -93,8 +150,7 @@ impl MetricsRecorder {
             total_latency_micros: 0,
             latencies,
             last_success: None,
-            cache_hits: 0,
-            cache_misses: 0,
+            cache: CacheMetrics::default(),
         }))
     }
 
@@ -121,7 +177,7 @@ impl MetricsRecorder {
     /// Counts a prompt or resource as cache hit or cache miss.
     pub(crate) fn record_cache_lookup(&self, hit: bool) {
         let mut counts = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        *if hit { &mut counts.cache_hits } else { &mut counts.cache_misses } += 1;
+        *if hit { &mut counts.cache.hits } else { &mut counts.cache.misses } += 1;
     }
 
     /// Returns the time of the last call with a result that is not an error.
@@ -138,27 +194,18 @@ impl MetricsRecorder {
         let counts = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let errors = counts.failures_by_kind.iter().sum::<u64>() + counts.tool_errors;
         let ended = counts.successes + errors;
-        let share = |n: u64| if ended == 0 { 0.0 } else { n as f64 / ended as f64 };
-        let millis = |micros: u64| if ended == 0 { 0.0 } else { micros as f64 / 1000.0 };
         ServerMetrics {
             request_count: ended + counts.cancelled,
             success_count: counts.successes,
             error_count: errors,
             tool_error_count: counts.tool_errors,
             cancelled_count: counts.cancelled,
-            success_rate: if ended == 0 { 1.0 } else { share(counts.successes) },
-            error_rate: share(errors),
-            avg_latency: millis(counts.total_latency_micros.checked_div(ended).unwrap_or(0)),
-            min_latency: millis(counts.latencies.min()),
-            max_latency: millis(counts.latencies.max()),
-            p50_latency: millis(counts.latencies.value_at_quantile(0.50)),
-            p95_latency: millis(counts.latencies.value_at_quantile(0.95)),
-            p99_latency: millis(counts.latencies.value_at_quantile(0.99)),
-            cache_hits: counts.cache_hits,
-            cache_misses: counts.cache_misses,
-            // `Host::metrics` sets these fields from the server's connection.
-            cache_entries: 0,
-            cache_bytes: 0,
+            rates: CallRates {
+                success: if ended == 0 { 1.0 } else { counts.successes as f64 / ended as f64 },
+                error: errors as f64 / ended.max(1) as f64,
+            },
+            latency: counts.latency_summary(),
+            cache: counts.cache,
         }
     }
 }
@@ -186,7 +233,7 @@ mod tests {
             while counts.len() < READINGS && torn.is_none() {
                 let metrics = recorder.server_metrics();
                 // Every call takes a second, so counts and times of one state give this mean.
-                let is_whole = metrics.avg_latency == 1000.0 && metrics.min_latency > 0.0;
+                let is_whole = metrics.latency.avg == 1000.0 && metrics.latency.min > 0.0;
                 counts.insert(metrics.request_count);
                 torn = (metrics.request_count > 0 && !is_whole).then_some(metrics);
             }
@@ -211,20 +258,20 @@ mod tests {
         let metrics = recorder.server_metrics();
         assert_eq!((metrics.request_count, metrics.success_count, metrics.error_count), (5, 3, 1));
         assert_eq!(
-            (metrics.success_rate, metrics.error_rate, metrics.cancelled_count),
+            (metrics.rates.success, metrics.rates.error, metrics.cancelled_count),
             (0.75, 0.25, 1)
         );
-        assert_eq!(metrics.avg_latency, 4.0);
-        assert!((9.9..10.2).contains(&metrics.max_latency), "{}", metrics.max_latency);
+        assert_eq!(metrics.latency.avg, 4.0);
+        assert!((9.9..10.2).contains(&metrics.latency.max), "{}", metrics.latency.max);
     }
 
     #[test]
     fn a_server_without_requests_has_no_failures() {
         let metrics = MetricsRecorder::new().server_metrics();
         assert_eq!(
-            (metrics.request_count, metrics.success_rate, metrics.error_rate),
+            (metrics.request_count, metrics.rates.success, metrics.rates.error),
             (0, 1.0, 0.0)
         );
-        assert_eq!((metrics.min_latency, metrics.p99_latency), (0.0, 0.0));
+        assert_eq!((metrics.latency.min, metrics.latency.p99), (0.0, 0.0));
     }
 }

@@ -229,9 +229,9 @@ impl Registry {
         guard.verify(&server.config(), catalog_entry);
         let before = server.status().entry.clone();
         let reported: HashSet<&PinMismatch> =
-            before.iter().flat_map(|catalog_entry| &catalog_entry.mismatches).collect();
+            before.iter().flat_map(|catalog_entry| &catalog_entry.findings.mismatches).collect();
         for mismatch in
-            catalog_entry.mismatches.iter().filter(|mismatch| !reported.contains(mismatch))
+            catalog_entry.findings.mismatches.iter().filter(|mismatch| !reported.contains(mismatch))
         {
             let PinMismatch { subject: item, reason, withheld: is_withheld } = mismatch;
             let mismatch_reason = *reason;
@@ -255,8 +255,8 @@ impl Registry {
     fn report_findings(&self, server: &Server, catalog_entry: &CatalogEntry) {
         let before = server.status().entry.clone();
         let reported: HashSet<_> =
-            before.iter().flat_map(|catalog_entry| &catalog_entry.definition_findings).collect();
-        for finding @ (item, verdict) in &catalog_entry.definition_findings {
+            before.iter().flat_map(|catalog_entry| &catalog_entry.findings.definitions).collect();
+        for finding @ (item, verdict) in &catalog_entry.findings.definitions {
             if !reported.contains(finding) {
                 let item = item.as_ref().map(|(kind, item)| (*kind, &**item));
                 report_findings(&self.events, &server.name, item, verdict);

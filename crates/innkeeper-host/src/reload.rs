@@ -1,15 +1,15 @@
 //! Applies a new configuration to a running host.
 
+mod plan;
 mod report;
 
-use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use futures_util::future::{join, join_all};
 use innkeeper_config::difference;
-use innkeeper_config::{Config, ConfigError, ConfigWatcher, Environment, HostConfig, ServerConfig};
+use innkeeper_config::{Config, ConfigError, ConfigWatcher, Environment, HostConfig};
 use tokio::time::{Instant, timeout};
 
 use crate::audit::AuditEvent;
@@ -17,15 +17,14 @@ use crate::error::{RestartError, ServerFailure, UnavailableReason};
 use crate::event::HostEvent;
 use crate::guard;
 use crate::lifecycle::ServerState;
-use crate::own_files::OwnFiles;
 use crate::registry::{self, Registry};
+use crate::server::Server;
 use crate::server::connector::Connectors;
-use crate::server::endpoint_resolution;
 use crate::server::launch::{Launcher, StartDeadline};
-use crate::server::{Server, ServerSettings};
 use crate::shutdown::{self, DRAIN_TIMEOUT};
 use crate::start::{self, RestartTrigger, ServerStart};
-use crate::trust::{LaunchSpec, TrustPolicy};
+use crate::trust::TrustPolicy;
+use plan::{ReloadPlan, RetainedServer};
 pub use report::{ReloadError, ReloadOptions, ReloadReport, ServerChange};
 
 /// The state for reloads of a host.
@@ -45,22 +44,6 @@ pub(crate) struct Reloader {
     pub(crate) config: ArcSwap<Config>,
     /// Held during a reload, so that reloads do not overlap.
     pub(crate) reload_lock: tokio::sync::Mutex<()>,
-}
-
-/// The steps to apply a configuration.
-struct ReloadPlan {
-    /// Running servers with their new configuration.
-    retained: Vec<RetainedServer>,
-    /// All servers after the reload, in order.
-    servers: Vec<Arc<Server>>,
-    report: ReloadReport,
-}
-
-struct RetainedServer {
-    server: Arc<Server>,
-    config: ServerConfig,
-    /// Settings for the next start, if they differ.
-    restart_settings: Option<ServerSettings>,
 }
 
 impl Reloader {
@@ -126,7 +109,7 @@ impl Reloader {
         }
         for undecided in report.not_trusted.iter().filter_map(|name| self.registry.server(name)) {
             // The pending settings are no longer those of the configuration.
-            undecided.status().pending_settings = None;
+            undecided.status().next_start.pending_settings = None;
         }
         report.invalid = invalid_names;
         let leaving = self.registry.replace(servers, registry::invalid_servers(&config));
@@ -148,62 +131,11 @@ impl Reloader {
         Ok(report)
     }
 
-    /// Computes all steps and checks that they are possible, before any step runs.
-    fn plan(&self, config: &Config, trust: &TrustPolicy) -> Result<ReloadPlan, ReloadError> {
-        let host_keys = difference::changed_host_keys(&self.host, &config.host);
-        let mut report = ReloadReport { host_keys, ..ReloadReport::default() };
-        let mut launched = Vec::new();
-        for server in config.servers.values() {
-            let running = self.registry.server(&server.name);
-            if running.as_ref().is_some_and(|running| !may_need_approval(running, server)) {
-                continue;
-            }
-            if is_approved(running.as_deref(), server, config, trust) {
-                launched.push(server);
-            } else {
-                report.not_trusted.push(server.name.as_str().into());
-            }
-        }
-        let prepared = endpoint_resolution::prepare_start(
-            launched,
-            &self.environment,
-            &self.connectors,
-            &OwnFiles::new(config, &self.protected),
-        )?;
-        let mut prepared: HashMap<String, ServerSettings> =
-            prepared.into_iter().map(|settings| (settings.config.name.clone(), settings)).collect();
-        let mut retained_servers = Vec::new();
-        let mut servers = Vec::new();
-        for config in config.servers.values() {
-            let start = prepared.remove(&config.name);
-            match (self.registry.server(&config.name), start) {
-                (Some(server), restart_settings) => {
-                    servers.push(server.clone());
-                    if !report.not_trusted.contains(&server.name) {
-                        retained_servers.push(RetainedServer {
-                            server,
-                            config: config.clone(),
-                            restart_settings,
-                        });
-                    }
-                }
-                (None, Some(settings)) => {
-                    let server = Arc::new(Server::new(settings));
-                    report.added.push(server.name.clone());
-                    servers.push(server);
-                }
-                // The server has no approval.
-                (None, None) => {}
-            }
-        }
-        Ok(ReloadPlan { retained: retained_servers, servers, report })
-    }
-
     fn is_pending(&self, name: &str) -> bool {
         self.registry.server(name).is_some_and(|server| {
             let status = server.status();
             // A stopped server applies the settings when the application starts it again.
-            status.pending_settings.is_some() && !status.is_stop_requested
+            status.next_start.pending_settings.is_some() && !status.is_stop_requested
         })
     }
 
@@ -327,15 +259,6 @@ fn keep_earlier_entries(config: &mut Config, before: &Config) {
     });
 }
 
-/// Returns whether this configuration may need approval: it can change the server at its next
-/// start. While settings are pending, a restart may apply them before this configuration.
-fn may_need_approval(running: &Server, config: &ServerConfig) -> bool {
-    let pending = running.status().pending_settings.is_some();
-    let running = running.config();
-    let weaker = !config.guard.covers(running.guard);
-    pending || weaker || !difference::compare_servers(&running, config).deferred.is_empty()
-}
-
 /// Returns whether an added server is a removed one under another name: both may need the same file or
 /// port.
 fn has_renamed_server(config: &Config, added: &[Arc<str>], leaving: &[Arc<Server>]) -> bool {
@@ -345,25 +268,6 @@ fn has_renamed_server(config: &Config, added: &[Arc<str>], leaving: &[Arc<Server
             .iter()
             .any(|server| difference::compare_servers(&server.config(), new).deferred.is_empty())
     })
-}
-
-/// Returns whether a server may start with this launch: the user approves it now or approved it
-/// before.
-fn is_approved(
-    running: Option<&Server>,
-    server: &ServerConfig,
-    config: &Config,
-    trust: &TrustPolicy,
-) -> bool {
-    let launch_spec =
-        |server: &ServerConfig| LaunchSpec::for_server(server, config.environment.current_dir());
-    let launch = launch_spec(server);
-    let Some(running) = running else { return trust.allows(&launch) };
-    let waits =
-        running.status().pending_settings.as_ref().map(|waits| waits.settings.config.clone());
-    let approved = waits.iter().any(|waits| launch.is_covered_by(&launch_spec(waits)))
-        || launch.is_covered_by(&launch_spec(&running.config()));
-    approved || trust.allows(&launch)
 }
 
 #[cfg(test)]

@@ -65,18 +65,24 @@ pub(crate) struct LiveStatus {
     pub(crate) state: ServerState,
     pub(crate) entry: Option<Arc<CatalogEntry>>,
     pub(crate) unavailable_reason: Option<UnavailableReason>,
-    /// What is known of the failure of the last start.
-    pub(crate) failed_start: FailedStart,
     pub(crate) handle: Option<ServerHandle>,
     /// Kills the process of a start in progress.
     pub(crate) launch_kill_handle: Option<KillHandle>,
     pub(crate) stop_report: Option<ServerStopReport>,
     /// Whether the application stops or stopped the server; only the application starts it again.
     pub(crate) is_stop_requested: bool,
+    pub(crate) next_start: NextStart,
+}
+
+/// What matters for the next start of a server.
+#[derive(Debug, Default)]
+pub(crate) struct NextStart {
+    /// What is known of the failure of the last start.
+    pub(crate) last_failure: FailedStart,
     /// The session of another host that the next launch continues.
     pub(crate) continued_session: Option<RemoteSession>,
     pub(crate) pending_settings: Option<PendingSettings>,
-    pub(crate) restart_backoff: RestartBackoff,
+    pub(crate) backoff: RestartBackoff,
 }
 
 /// What is known of a failed start.
@@ -126,14 +132,11 @@ impl Server {
             state: ServerState::Starting,
             entry: None,
             unavailable_reason: None,
-            failed_start: FailedStart::default(),
             handle: None,
             launch_kill_handle: None,
             stop_report: None,
             is_stop_requested: false,
-            continued_session: None,
-            pending_settings: None,
-            restart_backoff: RestartBackoff::default(),
+            next_start: NextStart::default(),
         };
         Self {
             name: settings.config.name.as_str().into(),
@@ -170,7 +173,7 @@ impl Server {
                 .store(Arc::new(ServerSettings { config, endpoint: old_endpoint.clone() }));
         }
         let waits = start.filter(|_| !change.deferred.is_empty());
-        status.pending_settings =
+        status.next_start.pending_settings =
             waits.map(|settings| PendingSettings { settings, keys: change.deferred.clone() });
         change
     }
@@ -178,7 +181,7 @@ impl Server {
     /// Applies the pending settings. The server must not be running.
     pub(crate) fn apply_pending(&self) {
         let mut status = self.status();
-        if let Some(pending) = status.pending_settings.take() {
+        if let Some(pending) = status.next_start.pending_settings.take() {
             self.settings.store(Arc::new(pending.settings));
         }
     }

@@ -63,7 +63,9 @@ use neighbours::Neighbours;
 pub(crate) use neighbours::SessionDirectory;
 use outbound::Outbound;
 pub(crate) use outbound_queue::{MessageKind, OutboundCommand, OutboundReceiver};
-pub(crate) use outgoing_request::{DeadlineExtension, OutgoingRequest};
+pub(crate) use outgoing_request::{
+    DeadlineExtension, HeaderValues, OutgoingRequest, RequestDeadline,
+};
 use pending::PendingRequests;
 pub use progress::Progress;
 use read_limits::ReadLimits;

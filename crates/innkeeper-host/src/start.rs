@@ -1,5 +1,6 @@
 //! Starts all servers in dependency order, and restarts single servers.
 
+mod restart;
 mod restart_policy;
 mod silence;
 
@@ -13,9 +14,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::audit::AuditEvent;
 use crate::connection::log_level;
-use crate::error::{
-    RestartError, ServerFailure, StartError, StartFailureReason, StartPhase, UnavailableReason,
-};
+use crate::error::{ServerFailure, StartError, StartFailureReason, StartPhase, UnavailableReason};
 use crate::event::REPORTED_TARGET;
 use crate::lifecycle::ServerState;
 use crate::registry::Registry;
@@ -24,6 +23,7 @@ use crate::server::{FailedStart, Server, ServerHandle};
 use crate::shutdown;
 use crate::supervise::{follow_changes, supervise};
 use crate::tasks::TaskGroup;
+pub(crate) use restart::{RestartTrigger, restart};
 use restart_policy::restart_until_ready;
 
 /// Time to collect further failures after the first failure, so that one start reports all
@@ -205,7 +205,7 @@ impl ServerStart {
     fn report_failure(&self, failure: &ServerFailure) {
         let required = self.server.config().required;
         AuditEvent::StartFailed { required, error: failure }.emit(&failure.server);
-        self.server.status().failed_start = FailedStart {
+        self.server.status().next_start.last_failure = FailedStart {
             hint: failure.hint(),
             needs_user_sign_in: failure.needs_user_sign_in(),
             stderr: failure.stderr.clone(),
@@ -238,7 +238,7 @@ impl ServerStart {
             http_session: running.http_session.clone(),
         };
         // A later start begins a session of its own.
-        self.server.status().continued_session = None;
+        self.server.status().next_start.continued_session = None;
         if let Some(http_session) = &running.http_session {
             http_session.end_on_close();
         }
@@ -283,80 +283,5 @@ impl ServerStart {
             }
         }
         Ok(())
-    }
-}
-
-/// The trigger of a restart.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum RestartTrigger {
-    /// The application: restarts in any state, with the pending settings.
-    Requested,
-    /// The restart policy after a failure: keeps the settings, and is skipped if the server has
-    /// become ready again since, or if the application stopped the server.
-    Unavailable {
-        /// Number of times the server had become ready.
-        ready_generation: u32,
-    },
-}
-
-/// Stops one server and starts it again. Its dependencies are not restarted: they have their own
-/// state.
-pub(crate) async fn restart(
-    start: ServerStart,
-    trigger: RestartTrigger,
-) -> Result<(), RestartError> {
-    let ServerStart { registry, server, .. } = &start;
-    let timeout = start.launcher.start_limits.start_timeout;
-    let _turn = server.restart_lock.lock().await;
-    let mut lost = None;
-    if let RestartTrigger::Unavailable { ready_generation } = trigger {
-        let mut status = server.status();
-        let has_other_run = status.restart_backoff.ready_generation() != ready_generation;
-        if status.is_stop_requested || has_other_run || status.state == ServerState::Ready {
-            return Ok(());
-        }
-        let recovered = status
-            .entry
-            .clone()
-            .filter(|entry| status.was_unresponsive() && entry.connection.session.has_responded());
-        if let Some(entry) = recovered {
-            drop(status);
-            registry.mark_responsive(server, &entry.connection, Duration::ZERO);
-            return Ok(());
-        }
-        lost.clone_from(&status.unavailable_reason);
-        if status.was_unresponsive() {
-            // From here on, a late response no longer makes the server ready.
-            status.unavailable_reason = Some(UnavailableReason::Shutdown);
-        }
-    }
-    let restarting = async {
-        let last_entry = server.status().entry.clone();
-        let _ =
-            shutdown::stop_one(server.clone(), server.config().lifecycle.shutdown_timeout).await;
-        if matches!(trigger, RestartTrigger::Requested) {
-            server.apply_pending();
-        }
-        registry.mark_restarting(server, last_entry, lost);
-        // The requester needs a bounded wait. A sign-in continues for the next restart.
-        let mut limit = StartDeadline { deadline: Instant::now() + timeout, timeout };
-        let result = start.start(&mut limit, false).await;
-        result.map_err(|failure| {
-            start.report_failure(&failure);
-            RestartError::Failed(Box::new(failure))
-        })
-    };
-    tokio::select! {
-        biased;
-        () = registry.closed() => {
-            // A server started in the meantime is killed; a stopped server stays stopped.
-            let stopped = server.status().stop_report.clone();
-            if let Some(report) = stopped {
-                registry.mark_stopped(server, Some(&report));
-            }
-            Err(RestartError::Shutdown)
-        }
-        _ = server.removed.wait() => Err(RestartError::UnknownServer((&*server.name).into())),
-        result = restarting => result,
     }
 }

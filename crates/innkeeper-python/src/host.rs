@@ -8,7 +8,7 @@ use innkeeper::catalog::split_name;
 use innkeeper::error::Violation;
 use innkeeper::lock::{Lock, PinPolicy};
 use innkeeper::reload::{ReloadOptions, ReloadReport};
-use innkeeper::server::ServerMetrics;
+use innkeeper::server::{LatencySummary, ServerMetrics};
 use innkeeper::trust::TrustPolicy;
 use innkeeper::{
     Arguments, CallError, CallOptions, Callback, CallbackCapabilities, Host as LibraryHost,
@@ -350,14 +350,8 @@ fn with_pins(builder: HostBuilder, path: &Path) -> Result<HostBuilder, Failure> 
 
 /// Converts the latencies from milliseconds.
 fn to_seconds(metrics: &mut ServerMetrics) {
-    for latency in [
-        &mut metrics.avg_latency,
-        &mut metrics.min_latency,
-        &mut metrics.max_latency,
-        &mut metrics.p50_latency,
-        &mut metrics.p95_latency,
-        &mut metrics.p99_latency,
-    ] {
+    let LatencySummary { avg, min, max, p50, p95, p99 } = &mut metrics.latency;
+    for latency in [avg, min, max, p50, p95, p99] {
         *latency /= 1_000.0;
     }
 }

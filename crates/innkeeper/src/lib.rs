@@ -216,8 +216,8 @@ pub mod callback {
 pub mod server {
     pub use innkeeper_host::error::{ConnectError, ConnectorError};
     pub use innkeeper_host::{
-        ConnectFuture, Connector, RunnerCheck, ServerMetrics, ServerState, ServerStatus,
-        ServerStream,
+        CacheMetrics, CallRates, ConnectFuture, Connector, LatencySummary, RunnerCheck,
+        ServerMetrics, ServerState, ServerStatus, ServerStream,
     };
 }
 
@@ -288,7 +288,7 @@ pub mod text {
 
 /// Counts and latencies per server, and the OpenTelemetry providers of the application.
 pub mod telemetry {
-    pub use innkeeper_host::{ServerMetrics, Telemetry};
+    pub use innkeeper_host::{CacheMetrics, CallRates, LatencySummary, ServerMetrics, Telemetry};
 }
 
 /// Server processes: supervisor, containment, environment and exit status.

@@ -58,8 +58,8 @@ pub(crate) fn servers(host: &Host, hidden: &HiddenServers) -> String {
                 "  {} calls, {} failed, p50 {:.0} ms, p95 {:.0} ms",
                 metrics.request_count,
                 metrics.error_count,
-                metrics.p50_latency,
-                metrics.p95_latency
+                metrics.latency.p50,
+                metrics.latency.p95
             ));
         }
         if let Some(pid) = status.pid {

@@ -131,9 +131,9 @@ fn write_facts(out: &mut Html, row: &ServerRow) {
         html!(
             out,
             "<div><dt>Latency p50, p95, p99</dt><dd>{}, {}, {} ms</dd></div>",
-            Decimal(metrics.p50_latency),
-            Decimal(metrics.p95_latency),
-            Decimal(metrics.p99_latency)
+            Decimal(metrics.latency.p50),
+            Decimal(metrics.latency.p95),
+            Decimal(metrics.latency.p99)
         );
     }
     if let Some(time) = status.last_success {

@@ -159,8 +159,8 @@ fn write_row(out: &mut Html, row: &ServerRow) {
     );
     let has_latency = metrics.success_count + metrics.error_count > 0;
     if has_latency {
-        let p50 = Decimal(metrics.p50_latency);
-        let p95 = Decimal(metrics.p95_latency);
+        let p50 = Decimal(metrics.latency.p50);
+        let p95 = Decimal(metrics.latency.p95);
         html!(out, "<td class=\"n\">{}</td><td class=\"n\">{}</td>", p50, p95);
     } else {
         html!(out, "<td class=\"n dim\">–</td><td class=\"n dim\">–</td>");

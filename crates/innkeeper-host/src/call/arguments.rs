@@ -145,18 +145,20 @@ impl JsonText for SentArguments<'_> {
 
 /// Parses JSON text and rejects a duplicate key, because a server may read either of the values.
 pub(super) fn parse_unique(text: &RawValue) -> Result<Value, Violation> {
-    let unchecked =
-        |error: &dyn fmt::Display| Violation::of_whole_value(format!("cannot be checked: {error}"));
     if has_duplicate_key(text.get())
         && let Some(pointer) = find_duplicate_key(text)
     {
         return Err(Violation::new(pointer, "duplicate key".to_owned()));
     }
-    let values = serde_json::from_str(text.get()).map_err(|error| unchecked(&error))?;
+    let values = serde_json::from_str(text.get()).map_err(unchecked)?;
     if !has_finite_numbers(&values) {
-        return Err(unchecked(&"number out of range"));
+        return Err(unchecked("number out of range"));
     }
     Ok(values)
+}
+
+fn unchecked(reason: impl fmt::Display) -> Violation {
+    Violation::of_whole_value(format!("cannot be checked: {reason}"))
 }
 
 /// Parses JSON text like [`parse_unique`], with numbers that no check mistakes for another number.

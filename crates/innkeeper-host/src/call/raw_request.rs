@@ -1,5 +1,7 @@
 //! Requests and notifications with methods for which the host has no function.
 
+use crate::connection::TaskUse;
+use crate::session::HeaderValues;
 use indexmap::IndexMap;
 use innkeeper_protocol::envelope::code;
 use innkeeper_protocol::view::Task;
@@ -76,9 +78,12 @@ pub(crate) async fn request(
     let params = RequestParams::Members(&sent, meta);
     let timeout = options.timeout.unwrap_or(timeout);
     let spec = RequestSpec {
-        name: name.as_deref(),
+        headers: HeaderValues { name: name.as_deref(), arguments: &[] },
         retry_safe: false,
-        task_id: task_id.as_deref().filter(|_| method == method::TASKS_RESULT),
+        task: match task_id.as_deref() {
+            Some(id) if method == method::TASKS_RESULT => TaskUse::Awaits(id),
+            _ => TaskUse::None,
+        },
         options: RequestOptions {
             retries: Some(0),
             pass_through: PassThrough::default(),

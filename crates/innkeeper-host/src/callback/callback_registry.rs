@@ -57,12 +57,11 @@ impl CallbackRegistry {
     /// Returns the callback for a kind of request of a server, with the declared capability.
     fn find(&self, server: &str, kind: RequestKind) -> Option<(CallbackEntry, Value)> {
         let entries = self.0.load();
-        let find_for = |server_name: Option<&str>| {
+        [Some(server), None].into_iter().find_map(|server| {
             let mut entries =
-                entries.iter().filter(|entry| entry.capabilities.server.as_deref() == server_name);
+                entries.iter().filter(|entry| entry.capabilities.server.as_deref() == server);
             entries.find_map(|entry| Some((entry.clone(), entry.capabilities.capability(kind)?)))
-        };
-        find_for(Some(server)).or_else(|| find_for(None))
+        })
     }
 
     /// Returns the client capabilities for this server: only those with a callback.

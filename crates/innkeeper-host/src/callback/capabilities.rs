@@ -38,11 +38,13 @@ impl CallbackCapabilities {
     /// Every request of every server: sampling without tools, elicitation with forms, roots and
     /// custom methods.
     pub fn all() -> Self {
-        let some = || Some(json!({}));
-        let sampling = some();
-        let elicitation = some();
-        let roots = some();
-        Self { sampling, elicitation, roots, custom: true, ..Self::NONE }
+        Self {
+            sampling: Some(json!({})),
+            elicitation: Some(json!({})),
+            roots: Some(json!({})),
+            custom: true,
+            ..Self::NONE
+        }
     }
 
     /// `sampling/createMessage`: a model generates a message.
@@ -170,14 +172,15 @@ impl CallbackCapabilities {
         if other.server != self.server {
             return;
         }
-        let clear_if_set = |target: &mut Option<Value>, removed: &Option<Value>| {
+        for (capability, removed) in [
+            (&mut self.sampling, &other.sampling),
+            (&mut self.elicitation, &other.elicitation),
+            (&mut self.roots, &other.roots),
+        ] {
             if removed.is_some() {
-                *target = None;
+                *capability = None;
             }
-        };
-        clear_if_set(&mut self.sampling, &other.sampling);
-        clear_if_set(&mut self.elicitation, &other.elicitation);
-        clear_if_set(&mut self.roots, &other.roots);
+        }
         self.custom &= !other.custom;
     }
 

@@ -99,12 +99,12 @@ impl<'f> FormFields<'f> {
             return true;
         }
         self.accepts_text = true;
-        let is_asked = |text: &Value| {
-            text.as_str().is_some_and(|text| is_secret_label(text) || asks_for_secret(text))
-        };
         let is_secret = field.get("format").is_some_and(|format| format == "password")
             || is_secret_label(name)
-            || ["title", "description"].iter().any(|member| is_asked(&field[*member]));
+            || ["title", "description"].iter().any(|member| {
+                let text = field[*member].as_str();
+                text.is_some_and(|text| is_secret_label(text) || asks_for_secret(text))
+            });
         if is_secret && self.secret_field.is_none() {
             self.secret_field = Some(name.to_owned());
         }
@@ -128,17 +128,18 @@ impl<'f> FormFields<'f> {
 
 /// Returns whether a field accepts only given values.
 fn is_choice(field: &Value) -> bool {
-    let is_fixed = |field: &Value| {
-        field.get("enum").is_some()
-            || field.get("const").is_some()
-            || ["oneOf", "anyOf"].into_iter().any(|member| {
-                let mut choices = array(&field[member]).peekable();
-                choices.peek().is_some() && choices.all(|choice| choice.get("const").is_some())
-            })
-    };
     field.get("type").is_some_and(|kind| kind == "boolean")
-        || is_fixed(field)
-        || is_fixed(&field["items"])
+        || has_fixed_values(field)
+        || has_fixed_values(&field["items"])
+}
+
+fn has_fixed_values(field: &Value) -> bool {
+    field.get("enum").is_some()
+        || field.get("const").is_some()
+        || ["oneOf", "anyOf"].into_iter().any(|member| {
+            let mut choices = array(&field[member]).peekable();
+            choices.peek().is_some() && choices.all(|choice| choice.get("const").is_some())
+        })
 }
 
 fn array(value: &Value) -> impl Iterator<Item = &Value> {

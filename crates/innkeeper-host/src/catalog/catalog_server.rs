@@ -40,7 +40,7 @@ impl CatalogServer {
 
     /// Returns `serverInfo` as the server sent it. The content is a claim, not a verified identity.
     pub fn server_info(&self) -> Option<&RawValue> {
-        self.entry.as_ref()?.server_info.as_deref()
+        self.entry.as_ref()?.introduction.server_info.as_deref()
     }
 
     /// Returns the capabilities that the server declares, byte for byte, or `None` if the server is
@@ -52,8 +52,8 @@ impl CatalogServer {
     /// Returns the server's instructions for a model, or `None` while a pin or the guard withholds
     /// them.
     pub fn instructions(&self) -> Option<&str> {
-        let entry = self.entry.as_ref().filter(|entry| !entry.instructions_withheld)?;
-        entry.instructions.as_deref()
+        let introduction = &self.entry.as_ref()?.introduction;
+        introduction.instructions.as_deref().filter(|_| !introduction.is_withheld)
     }
 
     /// Returns the tools, prompts, resources and templates, or `None` if the server is not ready.

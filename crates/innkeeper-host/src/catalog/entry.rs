@@ -10,7 +10,7 @@ use innkeeper_protocol::view::{Prompt, TaskSupport, Tool};
 use serde_json::value::RawValue;
 
 use super::excluded_items::{self, DefinitionFinding, ExcludedItems};
-use super::route::{PromptRoute, ResourceRoute, ToolRoute};
+use super::route::{CallHints, PromptRoute, ResourceRoute, RouteArguments, ToolRoute};
 use super::security_warning::{self, SecurityWarning};
 use crate::arguments::ArgumentRules;
 use crate::catalog::{PinMismatch, WithheldTools};
@@ -26,28 +26,52 @@ pub(crate) struct CatalogEntry {
     pub(crate) connection: Arc<Connection>,
     /// The configuration that the entry was built with.
     pub(crate) config: Arc<ServerConfig>,
-    pub(crate) server_info: Option<Box<RawValue>>,
-    pub(crate) instructions: Option<String>,
+    pub(crate) introduction: Introduction,
     pub(crate) listing: ServerListing,
-    pub(crate) tools: Vec<Arc<ToolRoute>>,
-    pub(crate) prompts: Vec<Arc<PromptRoute>>,
-    /// Tools that the configuration, an unusable schema, a pin or the guard excludes.
-    pub(crate) excluded_tools: Vec<ExcludedTool>,
-    /// Tools and prompts with unusable definitions.
-    pub(crate) unusable_items: Vec<UnusableItem>,
-    /// Tools and instructions with hidden text.
-    pub(crate) warnings: Vec<SecurityWarning>,
-    /// Prompts, resources and templates that the guard withholds.
-    pub(crate) excluded_items: ExcludedItems,
-    /// The guard's findings in definitions and instructions.
-    pub(crate) definition_findings: Vec<DefinitionFinding>,
-    /// The differences from the pins.
-    pub(crate) mismatches: Vec<PinMismatch>,
-    /// Whether the instructions are withheld from applications and models.
-    pub(crate) instructions_withheld: bool,
-    pub(crate) timeout: Duration,
+    pub(crate) routes: ServerRoutes,
+    pub(crate) excluded: ExcludedItems,
+    pub(crate) findings: EntryFindings,
     /// The scanners for the contents of prompts and resources.
     pub(crate) content_scanners: ContentScanners,
+}
+
+/// What a server says of itself.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Introduction {
+    pub(crate) server_info: Option<Box<RawValue>>,
+    pub(crate) instructions: Option<String>,
+    /// Whether the instructions are withheld from applications and models.
+    pub(crate) is_withheld: bool,
+}
+
+/// The routes to the tools and prompts of one server.
+#[derive(Debug)]
+pub(crate) struct ServerRoutes {
+    pub(crate) tools: Vec<Arc<ToolRoute>>,
+    pub(crate) prompts: Vec<Arc<PromptRoute>>,
+}
+
+/// What the checks of a listing found.
+#[derive(Debug)]
+pub(crate) struct EntryFindings {
+    /// Tools and instructions with hidden text.
+    pub(crate) warnings: Vec<SecurityWarning>,
+    /// The guard's findings in definitions and instructions.
+    pub(crate) definitions: Vec<DefinitionFinding>,
+    /// The differences from the pins.
+    pub(crate) mismatches: Vec<PinMismatch>,
+}
+
+impl EntryFindings {
+    /// Removes what was found in withheld tools.
+    fn forget_tools(&mut self, withheld: &WithheldTools) {
+        self.warnings.retain(|warning| {
+            !warning.tool.as_ref().is_some_and(|tool| withheld.contains_key(tool))
+        });
+        self.definitions.retain(|(item, _)| {
+            !matches!(item, Some((ItemKind::Tool, tool)) if withheld.contains_key(tool))
+        });
+    }
 }
 
 /// The scanners for contents; `None` where scanning is off.
@@ -72,95 +96,72 @@ impl ContentScanners {
     }
 }
 
-/// An excluded tool.
-#[derive(Clone, Debug)]
-pub(crate) struct ExcludedTool {
-    pub(crate) tool: Definition<Tool>,
-    pub(crate) reason: String,
-    /// Whether a pin or the guard withholds the tool.
-    pub(crate) withheld: bool,
-}
-
 impl CatalogEntry {
     /// Builds the routes of a listing. Unusable items are added to `quarantined`.
     pub(crate) fn new(
         connection: Arc<Connection>,
         config: &Arc<ServerConfig>,
-        server_info: Option<Box<RawValue>>,
-        instructions: Option<String>,
+        mut introduction: Introduction,
         mut listing: ServerListing,
         quarantined: &mut Vec<Quarantined>,
     ) -> Self {
-        let mut excluded_tools = Vec::new();
-        let mut unusable_items = listing.unusable.clone();
-        let mut definition_findings = Vec::new();
         let mode = config.guard.definitions;
+        let mut excluded = ExcludedItems::default();
+        excluded.unusable.clone_from(&listing.unusable);
+        let mut definitions = Vec::new();
         let mut tools = Vec::with_capacity(listing.tools.len());
-        listing.tools.retain(|tool| {
+        for tool in std::mem::take(&mut listing.tools) {
             let name = &tool.view.name;
-            let exclude =
-                |reason: String, withheld| ExcludedTool { tool: tool.clone(), reason, withheld };
             if let Some(denied) = config.tools.deny_reason(name) {
-                excluded_tools.push(exclude(describe_refusal(&denied), false));
-                return false;
+                let reason = describe_refusal(&denied);
+                excluded.add_tool(tool, reason, false);
+                continue;
             }
             if let Some(verdict) = guard::scan_definition(ItemKind::Tool, &tool.raw, mode) {
                 let withheld = verdict.withheld;
                 let reason = excluded_items::exclusion_reason(&verdict);
-                definition_findings.push((Some((ItemKind::Tool, name.as_str().into())), verdict));
+                definitions.push((Some((ItemKind::Tool, name.as_str().into())), verdict));
                 if withheld {
-                    excluded_tools.push(exclude(reason, withheld));
-                    return false;
+                    excluded.add_tool(tool, reason, true);
+                    continue;
                 }
             }
-            match tool_route(tool, config, &connection, quarantined) {
-                Ok(route) => tools.push(Arc::new(route)),
+            match tool_route(&tool, config, &connection, quarantined) {
+                Ok(route) => {
+                    tools.push(Arc::new(route));
+                    listing.tools.push(tool);
+                }
                 Err(reason) => {
-                    excluded_tools.push(exclude(reason.clone(), false));
-                    let unusable = UnusableItem {
+                    excluded.unusable.push(UnusableItem {
                         kind: ItemKind::Tool.as_str(),
                         name: name.as_str().into(),
                         reason: reason.as_str().into(),
-                    };
-                    unusable_items.push(unusable);
+                    });
                     let subject = format!("tool `{name}`");
+                    excluded.add_tool(tool, reason.clone(), false);
                     quarantined.push(Quarantined { subject, reason, name: None });
-                    return false;
                 }
             }
-            true
-        });
+        }
+        excluded.extract(&mut listing, mode, &mut definitions);
         let server = &connection.server;
         let fingerprints = &connection.host.secret_fingerprints;
-        let excluded_items = ExcludedItems::extract(&mut listing, mode, &mut definition_findings);
         let content_scanners = ContentScanners::from_config(config, server, fingerprints);
         let prompts =
             prompt_routes(&listing.prompts, config.calls.timeout, &content_scanners, &connection);
-        let timeout = config.calls.timeout;
-        let verdict = instructions.as_ref().and_then(|text| guard::scan_instructions(text, mode));
-        let instructions_withheld = verdict.as_ref().is_some_and(|verdict| verdict.withheld);
-        definition_findings.extend(verdict.map(|verdict| (None, verdict)));
-        let warnings = security_warning::hidden_text_warnings(
-            &connection.server,
-            &listing.tools,
-            instructions.as_deref(),
-        );
+        let instructions = introduction.instructions.as_deref();
+        let verdict = instructions.and_then(|text| guard::scan_instructions(text, mode));
+        let warnings = security_warning::hidden_text_warnings(server, &listing.tools, instructions);
+        introduction.is_withheld = verdict.as_ref().is_some_and(|verdict| verdict.withheld);
+        definitions.extend(verdict.map(|verdict| (None, verdict)));
         Self {
             connection,
             config: config.clone(),
-            server_info,
-            instructions,
+            introduction,
             listing,
-            tools,
-            prompts,
-            excluded_tools,
-            unusable_items,
-            warnings,
-            excluded_items,
-            definition_findings,
-            mismatches: Vec::new(),
-            instructions_withheld,
-            timeout,
+            routes: ServerRoutes { tools, prompts },
+            excluded,
+            findings: EntryFindings { warnings, definitions, mismatches: Vec::new() },
             content_scanners,
         }
     }
@@ -172,8 +173,7 @@ impl CatalogEntry {
         Self::new(
             self.connection.clone(),
             config,
-            self.server_info.clone(),
-            self.instructions.clone(),
+            self.introduction.clone(),
             self.full_listing(),
             &mut quarantined,
         )
@@ -181,65 +181,41 @@ impl CatalogEntry {
 
     /// Moves these tools to the excluded tools.
     pub(crate) fn withhold(&mut self, withheld: &WithheldTools) {
-        self.tools.retain(|route| !withheld.contains_key(&route.name));
-        self.warnings.retain(|warning| {
-            !warning.tool.as_ref().is_some_and(|tool| withheld.contains_key(tool))
-        });
-        let is_withheld = |item: &Option<(ItemKind, Box<str>)>| matches!(item, Some((ItemKind::Tool, tool)) if withheld.contains_key(tool));
-        self.definition_findings.retain(|(item, _)| !is_withheld(item));
-        let is_refused = |tool: &mut Definition<Tool>| withheld.contains_key(&*tool.view.name);
-        for tool in self.listing.tools.extract_if(.., is_refused) {
-            let reason = (*withheld.get(&*tool.view.name).unwrap_or(&"")).to_owned();
-            self.excluded_tools.push(ExcludedTool { tool, reason, withheld: true });
+        self.routes.tools.retain(|route| !withheld.contains_key(&route.name));
+        self.findings.forget_tools(withheld);
+        for tool in std::mem::take(&mut self.listing.tools) {
+            match withheld.get(&*tool.view.name) {
+                Some(reason) => self.excluded.add_tool(tool, (*reason).to_owned(), true),
+                None => self.listing.tools.push(tool),
+            }
         }
     }
 
     /// Returns all listed tools, the offered ones first.
     pub(crate) fn all_tools(&self) -> impl Iterator<Item = &Definition<Tool>> {
-        self.listing.tools.iter().chain(self.excluded_tools.iter().map(|excluded| &excluded.tool))
+        self.listing.tools.iter().chain(self.excluded.tools.iter().map(|excluded| &excluded.tool))
     }
 
     /// Returns the complete listing, excluded items included.
     pub(crate) fn full_listing(&self) -> ServerListing {
         let tools = self.all_tools().cloned().collect();
         let mut listing = ServerListing { tools, ..self.listing.clone() };
-        self.excluded_items.restore_into(&mut listing);
+        self.excluded.restore_into(&mut listing);
         listing
-    }
-
-    /// Returns the reason why a pin or the guard withholds a tool.
-    pub(crate) fn tool_withheld_reason(&self, tool: &str) -> Option<&str> {
-        let excluded = self
-            .excluded_tools
-            .iter()
-            .find(|excluded| excluded.withheld && excluded.tool.view.name == tool);
-        excluded.map(|excluded| excluded.reason.as_str())
-    }
-
-    /// Returns why the definition of a tool or prompt is unusable.
-    pub(crate) fn unusable_reason(&self, kind: ItemKind, name: &str) -> Option<&str> {
-        let mut items = self.unusable_items.iter();
-        let item = items.find(|item| item.kind == kind.as_str() && *item.name == *name)?;
-        Some(&item.reason)
-    }
-
-    /// Returns the reason why the guard withholds a prompt.
-    pub(crate) fn prompt_withheld_reason(&self, prompt: &str) -> Option<&str> {
-        self.excluded_items.prompt_reason(prompt)
     }
 
     /// Returns the reason why the guard withholds a resource, or all templates that match the URI.
     pub(crate) fn resource_withheld_reason(&self, uri: &str) -> Option<(ItemKind, &str)> {
-        let resource =
-            self.excluded_items.resource_reason(uri).map(|reason| (ItemKind::Resource, reason));
-        let template =
-            || self.excluded_items.template_reason(uri).filter(|_| !self.has_resource(uri));
-        resource.or_else(|| template().map(|reason| (ItemKind::Template, reason)))
+        if let Some(reason) = self.excluded.resource_reason(uri) {
+            return Some((ItemKind::Resource, reason));
+        }
+        let reason = self.excluded.template_reason(uri).filter(|_| !self.has_resource(uri))?;
+        Some((ItemKind::Template, reason))
     }
 
     /// Returns the route of the server's resources.
     pub(crate) fn resource_route(&self) -> ResourceRoute {
-        let timeout = self.timeout;
+        let timeout = self.config.calls.timeout;
         let scanner = self.content_scanners.resources.clone();
         ResourceRoute { timeout, scanner, connection: self.connection.clone() }
     }
@@ -280,19 +256,23 @@ fn tool_route(
     Ok(ToolRoute {
         public_name: name::public_name(&config.name, name),
         name: name.as_str().into(),
-        argument_schema,
+        arguments: RouteArguments {
+            schema: argument_schema,
+            rules: ArgumentRules::new(name, schema, &config.tools),
+            headers: param_headers,
+        },
         result_schema: output_schema(tool, connection, quarantined),
-        argument_rules: ArgumentRules::new(name, schema, &config.tools),
         scanner: Scanner::new(
             config,
             &connection.server,
             schema,
             &connection.host.secret_fingerprints,
         ),
-        param_headers,
         timeout: config.tools.timeout(name).unwrap_or(config.calls.timeout),
-        retry_safe: safe_hints.contains(&Some(true)),
-        as_task: takes_tasks && tool.view.task_support == TaskSupport::Required,
+        hints: CallHints {
+            retry_safe: safe_hints.contains(&Some(true)),
+            as_task: takes_tasks && tool.view.task_support == TaskSupport::Required,
+        },
         connection: connection.clone(),
     })
 }

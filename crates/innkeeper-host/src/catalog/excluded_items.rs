@@ -1,9 +1,9 @@
-//! Prompts, resources and templates that the guard withholds.
+//! The items of a server that applications do not get.
 
 use innkeeper_config::GuardMode;
-use innkeeper_protocol::view::{Prompt, Resource, ResourceTemplate};
+use innkeeper_protocol::view::{Prompt, Resource, ResourceTemplate, Tool};
 
-use crate::connection::listing::{Definition, ServerListing};
+use crate::connection::listing::{Definition, ServerListing, UnusableItem};
 use crate::guard::{self, ItemKind, Verdict};
 
 /// The guard's verdict on a definition, or on the instructions if there is no item.
@@ -12,45 +12,56 @@ pub(crate) type DefinitionFinding = (Option<(ItemKind, Box<str>)>, Verdict);
 /// An excluded item with the reason.
 type ExcludedItem<V> = (Definition<V>, String);
 
+/// An excluded tool.
+#[derive(Clone, Debug)]
+pub(crate) struct ExcludedTool {
+    pub(crate) tool: Definition<Tool>,
+    pub(crate) reason: String,
+    /// Whether a pin or the guard withholds the tool.
+    pub(crate) withheld: bool,
+}
+
 /// The excluded items of one server. Other settings can offer the items again.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ExcludedItems {
+    /// Tools that the configuration, an unusable schema, a pin or the guard excludes.
+    pub(crate) tools: Vec<ExcludedTool>,
+    /// Tools and prompts with unusable definitions.
+    pub(super) unusable: Vec<UnusableItem>,
     prompts: Vec<ExcludedItem<Prompt>>,
     resources: Vec<ExcludedItem<Resource>>,
     templates: Vec<ExcludedItem<ResourceTemplate>>,
 }
 
 impl ExcludedItems {
+    pub(super) fn add_tool(&mut self, tool: Definition<Tool>, reason: String, withheld: bool) {
+        self.tools.push(ExcludedTool { tool, reason, withheld });
+    }
+
     /// Moves the items that the guard withholds out of a listing. Adds all findings to `findings`.
     pub(super) fn extract(
+        &mut self,
         listing: &mut ServerListing,
         mode: GuardMode,
         findings: &mut Vec<DefinitionFinding>,
-    ) -> Self {
-        let list = &mut listing.resource_templates;
-        Self {
-            prompts: extract_excluded(
-                &mut listing.prompts,
-                ItemKind::Prompt,
-                mode,
-                |prompt| &prompt.name,
-                findings,
-            ),
-            resources: extract_excluded(
-                &mut listing.resources,
-                ItemKind::Resource,
-                mode,
-                |resource| &resource.uri,
-                findings,
-            ),
-            templates: extract_excluded(
-                list,
-                ItemKind::Template,
-                mode,
-                |template| &template.uri_template,
-                findings,
-            ),
-        }
+    ) {
+        let ServerListing { prompts, resources, resource_templates: templates, .. } = listing;
+        self.prompts =
+            extract_excluded(prompts, ItemKind::Prompt, mode, |prompt| &prompt.name, findings);
+        self.resources = extract_excluded(
+            resources,
+            ItemKind::Resource,
+            mode,
+            |resource| &resource.uri,
+            findings,
+        );
+        self.templates = extract_excluded(
+            templates,
+            ItemKind::Template,
+            mode,
+            |template| &template.uri_template,
+            findings,
+        );
     }
 
     /// Adds the excluded items to a listing.
@@ -63,8 +74,22 @@ impl ExcludedItems {
         add(&mut listing.resource_templates, &self.templates);
     }
 
+    /// Returns the reason why a pin or the guard withholds a tool.
+    pub(crate) fn withheld_tool_reason(&self, name: &str) -> Option<&str> {
+        let mut tools = self.tools.iter();
+        let tool = tools.find(|excluded| excluded.withheld && excluded.tool.view.name == name)?;
+        Some(&tool.reason)
+    }
+
+    /// Returns why the definition of a tool or prompt is unusable.
+    pub(crate) fn unusable_reason(&self, kind: ItemKind, name: &str) -> Option<&str> {
+        let mut items = self.unusable.iter();
+        let item = items.find(|item| item.kind == kind.as_str() && *item.name == *name)?;
+        Some(&item.reason)
+    }
+
     /// Returns the reason why a prompt is excluded.
-    pub(super) fn prompt_reason(&self, name: &str) -> Option<&str> {
+    pub(crate) fn prompt_reason(&self, name: &str) -> Option<&str> {
         let out = self.prompts.iter().find(|(prompt, _)| prompt.view.name == name);
         out.map(|(_, reason)| reason.as_str())
     }
@@ -77,9 +102,10 @@ impl ExcludedItems {
 
     /// Returns the reason why a template that equals or matches the URI is excluded.
     pub(super) fn template_reason(&self, uri: &str) -> Option<&str> {
-        let is_it =
-            |candidate: &ResourceTemplate| candidate.uri_template == uri || candidate.matches(uri);
-        let out = self.templates.iter().find(|(template, _)| is_it(&template.view));
+        let out = self
+            .templates
+            .iter()
+            .find(|(template, _)| template.view.uri_template == uri || template.view.matches(uri));
         out.map(|(_, reason)| reason.as_str())
     }
 }

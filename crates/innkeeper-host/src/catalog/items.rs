@@ -52,7 +52,11 @@ impl UnavailableCatalogServer<'_> {
 
     /// Returns whether the server offered a tool with this own name.
     pub fn has_tool(&self, name: &str) -> bool {
-        self.server.entry.iter().flat_map(|entry| &entry.tools).any(|tool| *tool.name == *name)
+        self.server
+            .entry
+            .iter()
+            .flat_map(|entry| &entry.routes.tools)
+            .any(|tool| *tool.name == *name)
     }
 
     /// Returns whether the server offered a prompt with this own name.
@@ -60,7 +64,7 @@ impl UnavailableCatalogServer<'_> {
         self.server
             .entry
             .iter()
-            .flat_map(|entry| &entry.prompts)
+            .flat_map(|entry| &entry.routes.prompts)
             .any(|prompt| *prompt.name == *name)
     }
 
@@ -123,7 +127,7 @@ impl Catalog {
             let tools = entry.listing.tools.iter();
             let definitions: HashMap<&str, &Definition<Tool>> =
                 tools.map(|tool| (tool.view.name.as_str(), tool)).collect();
-            entry.tools.iter().filter_map(move |route| {
+            entry.routes.tools.iter().filter_map(move |route| {
                 let is_routed = Arc::ptr_eq(self.tools.get(&route.public_name)?, route);
                 let definition = *definitions.get(&*route.name).filter(|_| is_routed)?;
                 let public_name = &*route.public_name;
@@ -139,7 +143,7 @@ impl Catalog {
         let servers = self.unavailable.iter();
         let lost = servers.filter(|(_, server)| server.reason != UnavailableReason::Shutdown);
         lost.flat_map(move |(server, unavailable)| {
-            let tools = unavailable.entry.iter().flat_map(|entry| &entry.tools);
+            let tools = unavailable.entry.iter().flat_map(|entry| &entry.routes.tools);
             let tools = tools.filter(move |tool| self.resolves_to(&tool.public_name, server));
             tools.map(move |tool| UnavailableCatalogTool {
                 public_name: &tool.public_name,
@@ -161,7 +165,7 @@ impl Catalog {
         self.entries().flat_map(move |entry| {
             let server = &*entry.connection.server;
             // Each definition of the listing has a route.
-            entry.prompts.iter().zip(&entry.listing.prompts).filter_map(
+            entry.routes.prompts.iter().zip(&entry.listing.prompts).filter_map(
                 move |(route, definition)| {
                     let public_name = name::public_name(server, &route.name);
                     let (public_name, routed) = self.prompts.get_key_value(&public_name)?;

@@ -4,8 +4,6 @@ use std::sync::Arc;
 
 use innkeeper_config::name;
 
-use super::catalog_server::UnavailableServer;
-use super::entry::CatalogEntry;
 use super::route::{PromptRoute, ResourceRoute, ToolRoute};
 use super::{Catalog, unavailable_error};
 use crate::error::{CallError, RoutingError};
@@ -42,7 +40,7 @@ impl Catalog {
     pub(crate) fn excluded_tool(&self, requested: &str) -> Option<(&str, &str, &str)> {
         let (server, item) = name::split_name(requested, |name| self.is_server(name))?;
         let (server, entry) = self.servers.get_key_value(server)?;
-        let mut excluded = entry.entry.as_ref()?.excluded_tools.iter();
+        let mut excluded = entry.entry.as_ref()?.excluded.tools.iter();
         let excluded = excluded.find(|excluded| excluded.tool.view.name == item)?;
         Some((server, &excluded.tool.view.name, &excluded.reason))
     }
@@ -74,14 +72,14 @@ impl Catalog {
         }
         let entry = self.servers.get(server).and_then(|server| server.entry.as_ref());
         let withheld_reason = entry.and_then(|entry| match kind {
-            ItemKind::Tool => entry.tool_withheld_reason(item),
-            ItemKind::Prompt => entry.prompt_withheld_reason(item),
+            ItemKind::Tool => entry.excluded.withheld_tool_reason(item),
+            ItemKind::Prompt => entry.excluded.prompt_reason(item),
             ItemKind::Resource | ItemKind::Template => None,
         });
         if let Some(reason) = withheld_reason {
             return exclusion_error(&server.into(), kind, item, reason);
         }
-        if let Some(reason) = entry.and_then(|entry| entry.unusable_reason(kind, item)) {
+        if let Some(reason) = entry.and_then(|entry| entry.excluded.unusable_reason(kind, item)) {
             return CallError::Routing(RoutingError::UnusableItem {
                 server: server.into(),
                 item_kind: kind.as_str(),
@@ -132,20 +130,15 @@ impl Catalog {
     }
 
     fn resource_lookup_error(&self, uri: &str) -> CallError {
-        let offered_it = |unavailable: &UnavailableServer| {
-            unavailable.entry.as_ref().is_some_and(|entry| entry.has_resource(uri))
-        };
-        if let Some((server, unavailable)) =
-            self.unavailable.iter().find(|(_, unavailable)| offered_it(unavailable))
-        {
-            return unavailable_error(server, unavailable);
+        for (server, unavailable) in &self.unavailable {
+            if unavailable.entry.as_ref().is_some_and(|entry| entry.has_resource(uri)) {
+                return unavailable_error(server, unavailable);
+            }
         }
-        let refuses = |entry: &Arc<CatalogEntry>| {
-            let (kind, reason) = entry.resource_withheld_reason(uri)?;
-            Some(exclusion_error(&entry.connection.server, kind, uri, reason))
-        };
-        if let Some(error) = self.entries().find_map(refuses) {
-            return error;
+        for entry in self.entries() {
+            if let Some((kind, reason)) = entry.resource_withheld_reason(uri) {
+                return exclusion_error(&entry.connection.server, kind, uri, reason);
+            }
         }
         let resources = self.entries().flat_map(|entry| &entry.listing.resources);
         let known_uris = resources.map(|resource| resource.view.uri.as_str());

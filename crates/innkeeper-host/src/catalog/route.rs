@@ -15,21 +15,33 @@ use crate::schema::{ArgumentSchema, ResultSchema};
 pub(crate) struct ToolRoute {
     pub(crate) public_name: Box<str>,
     pub(crate) name: Box<str>,
-    pub(crate) argument_schema: ArgumentSchema,
+    pub(crate) arguments: RouteArguments,
     /// The compiled `outputSchema` of the tool, if it is usable.
     pub(crate) result_schema: Option<Arc<ResultSchema>>,
-    /// Checks of the arguments in addition to the schema.
-    pub(crate) argument_rules: ArgumentRules,
     /// The scanner for attacks; `None` if scanning is off.
     pub(crate) scanner: Option<Scanner>,
-    /// The arguments that the server expects in HTTP headers.
-    pub(crate) param_headers: ParamHeaders,
     pub(crate) timeout: Duration,
+    pub(crate) hints: CallHints,
+    pub(crate) connection: Arc<Connection>,
+}
+
+/// What happens to the arguments of a tool.
+#[derive(Debug)]
+pub(crate) struct RouteArguments {
+    pub(crate) schema: ArgumentSchema,
+    /// Checks in addition to the schema.
+    pub(crate) rules: ArgumentRules,
+    /// The arguments that the server expects in HTTP headers.
+    pub(crate) headers: ParamHeaders,
+}
+
+/// What the definition of a tool says about its calls.
+#[derive(Debug)]
+pub(crate) struct CallHints {
     /// Whether the tool's annotations allow a second run.
     pub(crate) retry_safe: bool,
     /// Whether the tool requires a call as a task of revision 2025-11-25.
     pub(crate) as_task: bool,
-    pub(crate) connection: Arc<Connection>,
 }
 
 /// The route to a prompt.

@@ -114,8 +114,10 @@ impl PermitTable {
 
     fn remove_unused(&mut self, principal: Option<&Arc<str>>) {
         let Some(principal) = principal else { return };
-        let is_unused = |calls: &PrincipalCalls| calls.running == 0 && calls.waiting.is_empty();
-        if self.principals.get(principal).is_some_and(is_unused) {
+        if let Some(calls) = self.principals.get(principal)
+            && calls.running == 0
+            && calls.waiting.is_empty()
+        {
             self.principals.remove(principal);
         }
     }

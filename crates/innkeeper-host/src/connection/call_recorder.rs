@@ -1,6 +1,5 @@
 //! Records each call once: metrics, span, log line, event, and the streak of timeouts.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,10 +20,7 @@ pub(crate) fn millis(latency: Duration) -> f64 {
 /// Records a call once; if the caller is dropped, the call is recorded as cancelled.
 pub(super) struct CallRecorder<'a> {
     connection: &'a Connection,
-    method: Cow<'static, str>,
-    item: &'a str,
-    /// The remote client on whose behalf the application calls.
-    principal: Option<&'a str>,
+    spec: &'a RequestSpec<'a>,
     pub(super) id: u64,
     pub(super) sent_at: Instant,
     is_open: bool,
@@ -36,13 +32,11 @@ pub(super) struct CallRecorder<'a> {
 }
 
 impl<'a> CallRecorder<'a> {
-    pub(super) fn start(connection: &'a Connection, spec: &RequestSpec<'a>) -> Self {
+    pub(super) fn start(connection: &'a Connection, spec: &'a RequestSpec<'a>) -> Self {
         let telemetry = connection.instruments.telemetry.as_ref();
         Self {
             connection,
-            method: spec.method.clone(),
-            item: spec.item,
-            principal: spec.options.caller.and_then(|caller| caller.principal.as_deref()),
+            spec,
             id: 0,
             sent_at: Instant::now(),
             is_open: true,
@@ -93,11 +87,11 @@ impl<'a> CallRecorder<'a> {
         }
         let server = &*self.connection.server;
         let latency_ms = millis(latency);
-        let method = &*self.method;
-        let item = self.item;
+        let RequestSpec { method, item, options, .. } = self.spec;
+        let method = &**method;
         let id = self.id;
         let outcome_text = outcome.as_str();
-        let principal = self.principal;
+        let principal = options.caller.and_then(|caller| caller.principal.as_deref());
         match error {
             None => tracing::info!(
                 server,
@@ -132,8 +126,8 @@ impl<'a> CallRecorder<'a> {
         if self.connection.host.events.has_subscribers() {
             self.connection.host.events.publish(HostEvent::CallFinished(CallRecord {
                 server: self.connection.server.clone(),
-                method: self.method.clone(),
-                item: self.item.into(),
+                method: self.spec.method.clone(),
+                item: (*item).into(),
                 id: self.id,
                 latency,
                 outcome,

@@ -1,5 +1,6 @@
 //! One request of the application with all its attempts, round trips and tasks.
 
+use crate::connection::TaskUse;
 use innkeeper_protocol::{Era, skim};
 use serde_json::value::RawValue;
 use tokio::time::{Instant, timeout_at};
@@ -17,7 +18,8 @@ use crate::event::CallOutcome;
 use crate::guard::Finding;
 use crate::retry::{Attempts, RetryPlan};
 use crate::session::{
-    CallCallback, CallContext, DeadlineExtension, OutgoingRequest, RequestError, RequestResult,
+    CallCallback, CallContext, DeadlineExtension, OutgoingRequest, RequestDeadline, RequestError,
+    RequestResult,
 };
 
 impl Connection {
@@ -101,15 +103,17 @@ impl Connection {
         let params = AttemptParams { request: spec.params, id, further };
         let outgoing = OutgoingRequest::new(id, spec.method.clone(), &params, time.idle_deadline);
         let outgoing = OutgoingRequest {
-            name: spec.name,
             headers: spec.headers,
-            deadline_extension: Some(DeadlineExtension {
-                idle_timeout: spec.timeout.min(MAX_REQUEST_TIMEOUT),
-                deadline: time.deadline,
-            }),
+            deadline: RequestDeadline {
+                at: time.idle_deadline,
+                extension: Some(DeadlineExtension {
+                    idle_timeout: spec.timeout.min(MAX_REQUEST_TIMEOUT),
+                    deadline: time.deadline,
+                }),
+            },
             progress: spec.options.progress.cloned(),
             call,
-            task_id: spec.task_id,
+            task_id: spec.task.id(),
             ..outgoing
         };
         self.session.request(outgoing).await
@@ -247,7 +251,10 @@ impl<'a> Exchange<'a> {
     fn read_result_type(&mut self, result: &RawValue) -> Result<ResultType, RequestError> {
         let kind = match self.connection.negotiated.revision.era() {
             Era::Modern => ResultType::from_result(result, &self.spec.method),
-            Era::Legacy if self.spec.as_task && skim::member(result.get(), "task").is_some() => {
+            Era::Legacy
+                if self.spec.task == TaskUse::Creates
+                    && skim::member(result.get(), "task").is_some() =>
+            {
                 Ok(ResultType::Task)
             }
             Era::Legacy => Ok(ResultType::Complete),

@@ -1,5 +1,6 @@
 //! Requests of the host itself: lists, pings, log levels and subscriptions.
 
+use crate::session::HeaderValues;
 use std::time::Duration;
 
 use innkeeper_protocol::JsonText;
@@ -26,7 +27,10 @@ impl Connection {
         let mut id = None;
         let time = RequestDeadlines::new(started, timeout, timeout);
         let params = RequestParams::Whole(params);
-        let spec = RequestSpec { name: None, ..RequestSpec::new(method, method, params, timeout) };
+        let spec = RequestSpec {
+            headers: HeaderValues::default(),
+            ..RequestSpec::new(method, method, params, timeout)
+        };
         let mut attempts = self.attempts(&spec, time.idle_deadline);
         let response = loop {
             let next = *id.insert(self.session.next_id());

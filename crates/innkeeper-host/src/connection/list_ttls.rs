@@ -175,12 +175,11 @@ impl ListTtls {
     /// Returns the hints of all lists at this moment.
     pub(crate) fn hints(&self) -> ListCacheHints {
         let lists = self.lists();
-        let hint = |list: RecordedList| list.hints.map(ReportedHints::to_hint);
         ListCacheHints {
-            tools: hint(lists.tools),
-            prompts: hint(lists.prompts),
-            resources: hint(lists.resources),
-            resource_templates: hint(lists.resource_templates),
+            tools: lists.tools.hints.map(ReportedHints::to_hint),
+            prompts: lists.prompts.hints.map(ReportedHints::to_hint),
+            resources: lists.resources.hints.map(ReportedHints::to_hint),
+            resource_templates: lists.resource_templates.hints.map(ReportedHints::to_hint),
         }
     }
 
@@ -195,21 +194,23 @@ impl ListTtls {
         let now = Instant::now();
         let mut lists = self.lists();
         let RecordedLists { tools, prompts, resources, resource_templates } = &mut *lists;
-        let take = |lists: &mut [&mut RecordedList]| {
-            let is_expired = lists.iter().any(|list| list.is_expired(now));
-            if is_expired {
-                lists.iter_mut().for_each(|list| list.postpone_refresh(now));
-            }
-            is_expired
-        };
         ListChanges {
-            tools: take(&mut [tools]),
-            prompts: take(&mut [prompts]),
+            tools: take_if_expired(&mut [tools], now),
+            prompts: take_if_expired(&mut [prompts], now),
             // One refresh reads both lists.
-            resources: take(&mut [resources, resource_templates]),
+            resources: take_if_expired(&mut [resources, resource_templates], now),
             notified: false,
         }
     }
+}
+
+/// Returns whether one of the lists has expired, and then schedules the next refresh of all.
+fn take_if_expired(lists: &mut [&mut RecordedList], now: Instant) -> bool {
+    let is_expired = lists.iter().any(|list| list.is_expired(now));
+    if is_expired {
+        lists.iter_mut().for_each(|list| list.postpone_refresh(now));
+    }
+    is_expired
 }
 
 /// Requests a refresh of each list that expires, also of a list whose changes the server reports.

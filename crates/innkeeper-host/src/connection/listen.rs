@@ -47,11 +47,10 @@ struct SubscriptionFilter {
 
 impl SubscriptionFilter {
     fn new(capabilities: &ServerCapabilities, subscriptions: &Subscriptions) -> Option<Self> {
-        let tells = |list: Option<bool>| list.unwrap_or_default();
         let resources = capabilities.resources.unwrap_or_default();
         let filter = Self {
-            tools_list_changed: tells(capabilities.tools.map(|list| list.list_changed)),
-            prompts_list_changed: tells(capabilities.prompts.map(|list| list.list_changed)),
+            tools_list_changed: capabilities.tools.is_some_and(|list| list.list_changed),
+            prompts_list_changed: capabilities.prompts.is_some_and(|list| list.list_changed),
             resources_list_changed: resources.list_changed,
             resource_subscriptions: subscriptions.all(),
         };

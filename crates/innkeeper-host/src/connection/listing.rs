@@ -5,9 +5,7 @@ mod raw_list;
 use std::sync::Arc;
 use std::time::Duration;
 
-use innkeeper_protocol::view::{
-    ListCapability, Prompt, Resource, ResourceTemplate, ServerCapabilities, Tool,
-};
+use innkeeper_protocol::view::{Prompt, Resource, ResourceTemplate, ServerCapabilities, Tool};
 use innkeeper_protocol::{ViewError, method};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -16,7 +14,7 @@ use crate::connection::Connection;
 use crate::error::{CallError, ProtocolError};
 use crate::event::{EventPublisher, HostEvent, REPORTED_TARGET};
 use crate::session::ListChanges;
-use raw_list::{RawList, fetch_list};
+use raw_list::fetch_list;
 
 /// Maximum number of pages per list: far above any known server, and the limit for an endless list.
 pub(crate) const MAX_PAGES: usize = 64;
@@ -196,10 +194,8 @@ pub(crate) async fn refresh(
     listing: &mut ServerListing,
     excluded: &mut Vec<Quarantined>,
 ) -> Result<Vec<ListFailure>, CallError> {
-    let needs_fetch =
-        |capability: &Option<ListCapability>, changed: bool| capability.is_some() && changed;
     let tools = async {
-        if needs_fetch(&capabilities.tools, change.tools) {
+        if capabilities.tools.is_some() && change.tools {
             fetch_list(connection, method::TOOLS_LIST, "tools", timeout).await.map(Some)
         } else {
             Ok(None)
@@ -218,7 +214,7 @@ pub(crate) async fn refresh(
         }
     };
     let resources = capabilities.resources.is_some() && change.resources;
-    let prompts = needs_fetch(&capabilities.prompts, change.prompts);
+    let prompts = capabilities.prompts.is_some() && change.prompts;
     let (tools, prompts, resources, templates) = tokio::try_join!(
         tools,
         optional_list(prompts, method::PROMPTS_LIST, "prompts"),
@@ -226,15 +222,12 @@ pub(crate) async fn refresh(
         optional_list(resources, method::RESOURCES_TEMPLATES_LIST, "resourceTemplates"),
     )?;
     let mut failures = Vec::new();
-    let mut succeeded = |list: Result<Option<RawList>, ListFailure>| {
+    let [prompts, resources, templates] = [prompts, resources, templates].map(|list| {
         list.unwrap_or_else(|failure| {
             failures.push(failure);
             None
         })
-    };
-    let prompts = succeeded(prompts);
-    let resources = succeeded(resources);
-    let templates = succeeded(templates);
+    });
     connection.freshness.list_ttls.record_refresh(
         [&tools, &prompts, &resources, &templates]
             .map(|list| list.as_ref().and_then(|list| list.hints)),

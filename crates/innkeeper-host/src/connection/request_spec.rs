@@ -16,27 +16,41 @@ use super::meta::{CallerMeta, ClientMeta};
 use super::pass_through::PassThrough;
 use super::round_trips::RoundTripParams;
 use crate::callback::Callback;
-use crate::session::{Caller, Progress};
+use crate::session::{Caller, HeaderValues, Progress};
 
 /// A request to a server, including its retries.
 pub(crate) struct RequestSpec<'a> {
     pub(crate) method: Cow<'static, str>,
     /// Name of the tool or prompt, or the URI, for messages and records.
     pub(crate) item: &'a str,
-    /// The name, URI or task id in the parameters, which some transports repeat in a header.
-    pub(crate) name: Option<&'a str>,
     pub(crate) params: RequestParams<'a>,
-    /// Arguments that must be sent as headers.
-    pub(crate) headers: &'a [(String, String)],
+    pub(crate) headers: HeaderValues<'a>,
     /// Maximum time without a response or progress.
     pub(crate) timeout: Duration,
     /// Whether the request may run twice.
     pub(crate) retry_safe: bool,
-    /// Whether the request asks a server of the legacy era to create a task.
-    pub(crate) as_task: bool,
-    /// The task whose result the request returns.
-    pub(crate) task_id: Option<&'a str>,
+    pub(crate) task: TaskUse<'a>,
     pub(crate) options: RequestOptions<'a>,
+}
+
+/// What a request has to do with a task.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TaskUse<'a> {
+    None,
+    /// The request asks a server of the legacy era to create a task.
+    Creates,
+    /// The request returns the result of the task with this id.
+    Awaits(&'a str),
+}
+
+impl<'a> TaskUse<'a> {
+    /// Returns the task whose result the request returns.
+    pub(super) fn id(self) -> Option<&'a str> {
+        match self {
+            Self::Awaits(id) => Some(id),
+            Self::None | Self::Creates => None,
+        }
+    }
 }
 
 /// What the caller of a request wants to hear of it, and decides about it.
@@ -64,13 +78,11 @@ impl<'a> RequestSpec<'a> {
         Self {
             method: method.into(),
             item,
-            name: Some(item),
             params,
-            headers: &[],
+            headers: HeaderValues { name: Some(item), arguments: &[] },
             timeout,
             retry_safe: true,
-            as_task: false,
-            task_id: None,
+            task: TaskUse::None,
             options: RequestOptions::default(),
         }
     }

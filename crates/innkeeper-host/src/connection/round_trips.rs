@@ -102,15 +102,18 @@ pub(super) fn check_forwarded_input(
     call: CallContext<'_>,
     result: &RawValue,
 ) -> Result<(), RequestError> {
-    let invalid = |error| RequestError::Protocol(ProtocolError::InvalidResult(error));
     // The check reads one member of each name, and the application may read another.
     if skim::has_duplicate_key(result.get()) {
         let expected = "unique member names";
         let found = "duplicate member names";
-        return Err(invalid(ViewError { pointer: String::new(), expected, found }));
+        return Err(invalid_result(ViewError { pointer: String::new(), expected, found }));
     }
-    let input_required = InputRequiredResult::from_raw(result).map_err(invalid)?;
+    let input_required = InputRequiredResult::from_raw(result).map_err(invalid_result)?;
     check_forwarded_requests(connection, call, &input_required.input_requests)
+}
+
+fn invalid_result(error: ViewError) -> RequestError {
+    RequestError::Protocol(ProtocolError::InvalidResult(error))
 }
 
 /// Checks the requests for input in a result of any method that the application reads itself.
@@ -214,10 +217,9 @@ async fn collect_responses(
     if requests.is_empty() {
         return Ok(None);
     }
-    let server_request = |request| server_request(server, call, request);
     // Check all requests first, so that the user is not asked in vain.
     for request in requests {
-        let server_request = server_request(request);
+        let server_request = server_request(server, call, request);
         if !callbacks.has_callback(server, RequestKind::from_method(&request.method)) {
             return Err(report_refusal(
                 &server_request,
@@ -233,7 +235,7 @@ async fn collect_responses(
     for request in requests {
         let answering = async {
             let own = call.callback.map(CallCallback::use_callback);
-            match callbacks.respond(server_request(request), own) {
+            match callbacks.respond(server_request(server, call, request), own) {
                 Some(answering) => answering.await,
                 None => Err(CallbackError::method_not_found()),
             }

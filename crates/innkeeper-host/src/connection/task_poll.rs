@@ -1,29 +1,28 @@
 //! Polls a task until it has its result.
 
+mod cancellation;
+mod requests;
+
 use std::collections::HashSet;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use innkeeper_protocol::envelope::code;
 use innkeeper_protocol::view::{MAX_TASK_ID_BYTES, Task, TaskStatus};
 use innkeeper_protocol::{Era, ErrorObject, method, skim};
-use serde::Serialize;
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::RawValue;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::meta::{CallerMeta, Meta};
+use cancellation::TaskCancellation;
+use requests::{TaskParams, TaskRequests};
+
+use super::meta::CallerMeta;
 use super::round_trips::{MAX_ROUND_TRIPS, gather_responses};
 use crate::callback::ClientCapabilities;
 use crate::connection::call_permits::RequestPermit;
-use crate::connection::{Connection, Negotiated, RequestSpec};
+use crate::connection::{Connection, RequestSpec};
 use crate::deadline::MAX_REQUEST_TIMEOUT;
 use crate::error::{ProtocolError, UnavailableReason};
-use crate::retry::{Attempts, RetryPlan};
-use crate::session::{
-    Budgeted, CallContext, DeadlineExtension, DetachedRequest, OutgoingRequest, RequestError,
-    RequestResult,
-};
+use crate::session::{Budgeted, CallContext, RequestError};
 use crate::text::display_safe;
 
 /// Default poll interval if the server specifies none: short for a waiting user.
@@ -39,29 +38,8 @@ const MAX_POLL_INTERVAL: Duration = Duration::from_mins(1);
 /// nobody polls to its end must not count forever.
 const MAX_TASK_LIFETIME: Duration = Duration::from_hours(24);
 
-/// Timeout of the request that cancels a task.
-const CANCEL_TIMEOUT: Duration = Duration::from_secs(10);
-
 /// Maximum number of characters shown of a task's status message.
 const MAX_SHOWN_CHARS: usize = 200;
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct TaskParams<'a> {
-    task_id: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    input_responses: Option<Arc<RawValue>>,
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    meta: Option<Meta<'a>>,
-}
-
-impl<'a> TaskParams<'a> {
-    fn new(connection: &'a Connection, task_id: &'a str, caller_meta: &'a CallerMeta) -> Self {
-        let client_meta = &connection.negotiated.client_meta;
-        let meta = client_meta.meta_with_trace(None, None, caller_meta);
-        Self { task_id, input_responses: None, meta }
-    }
-}
 
 /// Waits for the result of the task that a call created, at most until the deadline. Each response
 /// of the server may take the timeout of the call. If the wait ends before the task, even by
@@ -85,19 +63,20 @@ pub(super) async fn await_result(
     let capabilities = capabilities.map(ClientCapabilities::raw);
     let caller_meta = CallerMeta::default().with_capabilities(capabilities.cloned());
     // A task that is only partly readable is cancelled as well.
-    let needs_cancel = AtomicBool::new(id.is_some());
-    let id = id.unwrap_or_default();
-    let deferred = TaskPoll {
+    let needs_cancel = id.is_some();
+    let requests = TaskRequests {
         connection,
         call,
-        needs_cancel,
-        cancelling: cancel_request(connection, &id, &caller_meta),
-        id,
         caller_meta,
-        started_at: Instant::now(),
+        task_id: id.unwrap_or_default(),
         idle_timeout: spec.timeout.min(MAX_REQUEST_TIMEOUT),
         deadline: max_deadline,
         retries: spec.options.retries.unwrap_or(connection.limits.retry.max),
+    };
+    let deferred = TaskPoll {
+        cancellation: TaskCancellation::new(&requests, needs_cancel),
+        requests,
+        started_at: Instant::now(),
     };
     let task = task?;
     let polling = async {
@@ -155,23 +134,9 @@ fn is_working(task: &Task) -> bool {
 
 /// A task that is being polled.
 struct TaskPoll<'a> {
-    connection: &'a Connection,
-    /// The call that created the task.
-    call: CallContext<'a>,
-    /// The capabilities of the remote client of the call.
-    caller_meta: CallerMeta,
-    id: String,
+    requests: TaskRequests<'a>,
     started_at: Instant,
-    /// Timeout of each response.
-    idle_timeout: Duration,
-    /// Absolute deadline.
-    deadline: Instant,
-    /// Maximum number of retries of a lost request.
-    retries: u32,
-    /// Whether the task may still have to be cancelled.
-    needs_cancel: AtomicBool,
-    /// The request that cancels the task; `None` if the server takes none.
-    cancelling: Option<DetachedRequest>,
+    cancellation: TaskCancellation<'a>,
 }
 
 impl TaskPoll<'_> {
@@ -202,15 +167,28 @@ impl TaskPoll<'_> {
                 }
                 // The callback may call this server, which needs a permit.
                 let _ = permit.take();
-                let responses =
-                    gather_responses(self.connection, self.call, &questions, self.deadline).await?;
-                let caller = self.call.caller.map(|caller| &**caller);
-                permit = self.connection.limits.permits.acquire(caller, self.deadline).await;
+                let responses = gather_responses(
+                    self.requests.connection,
+                    self.requests.call,
+                    &questions,
+                    self.requests.deadline,
+                )
+                .await?;
+                let caller = self.requests.call.caller.map(|caller| &**caller);
+                permit = self
+                    .requests
+                    .connection
+                    .limits
+                    .permits
+                    .acquire(caller, self.requests.deadline)
+                    .await;
                 if permit.is_none() {
                     return Err(RequestError::Timeout);
                 }
-                let params = TaskParams { input_responses: responses, ..self.params() };
-                self.request(method::TASKS_UPDATE, &params, self.request_deadline()).await?;
+                let params = TaskParams { input_responses: responses, ..self.requests.params() };
+                self.requests
+                    .send(method::TASKS_UPDATE, &params, self.requests.request_deadline())
+                    .await?;
                 answered_keys.extend(questions.into_iter().map(|input_request| input_request.key));
             }
             self.wait_interval(&task).await?;
@@ -227,10 +205,10 @@ impl TaskPoll<'_> {
         match task.status {
             TaskStatus::InputRequired => {}
             TaskStatus::Cancelled => return task_result(task),
-            _ => return self.fetch_result(&task, self.request_deadline()).await,
+            _ => return self.fetch_result(&task, self.requests.request_deadline()).await,
         }
         let last = task.clone();
-        let result = self.fetch_result(&last, self.deadline);
+        let result = self.fetch_result(&last, self.requests.deadline);
         // A server that waits for input, or processes it, still answers polls.
         let watch = async {
             while !task.status.is_terminal() {
@@ -252,7 +230,7 @@ impl TaskPoll<'_> {
                 Err(fault) => return Err(fault),
             },
         };
-        match timeout_at(self.request_deadline(), result).await {
+        match timeout_at(self.requests.request_deadline(), result).await {
             Ok(result) => result,
             Err(_) => Err(forgotten.unwrap_or(RequestError::Timeout)),
         }
@@ -262,7 +240,7 @@ impl TaskPoll<'_> {
     async fn wait_interval(&self, task: &Task) -> Result<(), RequestError> {
         let requested = task.poll_interval_ms.map_or(DEFAULT_POLL_INTERVAL, Duration::from_millis);
         let more = requested.clamp(MIN_POLL_INTERVAL, MAX_POLL_INTERVAL) - MIN_POLL_INTERVAL;
-        let session = &self.connection.session;
+        let session = &self.requests.connection.session;
         let wait = async {
             let changed = session.task_changed();
             tokio::pin!(changed);
@@ -275,21 +253,23 @@ impl TaskPoll<'_> {
         };
         tokio::select! {
             reason = session.closed() => Err(RequestError::Unavailable { reason, sent: true }),
-            waited = timeout_at(self.deadline, wait) => waited.map_err(|_| RequestError::Timeout),
+            waited = timeout_at(self.requests.deadline, wait) => waited.map_err(|_| RequestError::Timeout),
         }
     }
 
     /// Fetches the status of the task.
     async fn poll(&self, last: &Task) -> Result<Task, RequestError> {
-        let response =
-            self.request(method::TASKS_GET, &self.params(), self.request_deadline()).await;
+        let response = self
+            .requests
+            .send(method::TASKS_GET, &self.requests.params(), self.requests.request_deadline())
+            .await;
         let task = parse_task(
             &response
                 .map(Budgeted::into_inner)
                 .map_err(|error| self.map_unknown_task(error, last))?,
         )?;
         if task.status.is_terminal() {
-            self.needs_cancel.store(false, Ordering::Relaxed);
+            self.cancellation.disarm();
         }
         Ok(task)
     }
@@ -300,9 +280,10 @@ impl TaskPoll<'_> {
         last: &Task,
         deadline: Instant,
     ) -> Result<Box<RawValue>, RequestError> {
-        let response = self.request(method::TASKS_RESULT, &self.params(), deadline).await;
+        let response =
+            self.requests.send(method::TASKS_RESULT, &self.requests.params(), deadline).await;
         if matches!(response, Ok(_) | Err(RequestError::ErrorResponse(_))) {
-            self.needs_cancel.store(false, Ordering::Relaxed);
+            self.cancellation.disarm();
         }
         response.map(Budgeted::into_inner).map_err(|error| self.map_unknown_task(error, last))
     }
@@ -313,63 +294,13 @@ impl TaskPoll<'_> {
             RequestError::ErrorResponse(error) if error.code == code::INVALID_PARAMS => {}
             _ => return failure,
         }
-        self.needs_cancel.store(false, Ordering::Relaxed);
+        self.cancellation.disarm();
         match last.ttl_ms.map(Duration::from_millis) {
             Some(ttl) if self.started_at.elapsed() >= ttl => {
                 RequestError::Protocol(ProtocolError::TaskExpired { ttl })
             }
             _ => failure,
         }
-    }
-
-    /// Sends a request about the task; all these requests are retry-safe.
-    async fn request(
-        &self,
-        method: &'static str,
-        params: &TaskParams<'_>,
-        deadline: Instant,
-    ) -> RequestResult {
-        let Self { connection, idle_timeout, deadline: max_deadline, .. } = *self;
-        let policy = connection.limits.retry;
-        let max = self.retries;
-        let mut attempts =
-            Attempts::new(RetryPlan { policy, max_retries: max, retry_safe: true, deadline });
-        let session = &connection.session;
-        loop {
-            let outgoing = OutgoingRequest {
-                name: Some(&self.id),
-                call: Some(self.call),
-                deadline_extension: Some(DeadlineExtension {
-                    idle_timeout,
-                    deadline: max_deadline,
-                }),
-                ..OutgoingRequest::new(session.next_id(), method, params, deadline)
-            };
-            let response = Some(session.request(outgoing).await);
-            let response = attempts
-                .handle_result(response, session.closed(), |notice| {
-                    connection.report_retry(method.into(), self.call.item, &notice);
-                })
-                .await;
-            if let Some(response) = response.break_value() {
-                if matches!(
-                    response,
-                    Ok(_) | Err(RequestError::ErrorResponse(_) | RequestError::Protocol(_))
-                ) {
-                    connection.instruments.timeout_streak.reset();
-                }
-                return response;
-            }
-        }
-    }
-
-    fn params(&self) -> TaskParams<'_> {
-        TaskParams::new(self.connection, &self.id, &self.caller_meta)
-    }
-
-    /// Returns the deadline of a request that is sent now.
-    fn request_deadline(&self) -> Instant {
-        (Instant::now() + self.idle_timeout).min(self.deadline)
     }
 }
 
@@ -387,34 +318,6 @@ fn task_result(task: Task) -> Result<Box<RawValue>, RequestError> {
         task.status_message.unwrap_or_default().chars().take(MAX_SHOWN_CHARS).collect();
     let message = display_safe(&message_text).into();
     Err(RequestError::Protocol(ProtocolError::NoTaskResult { status, message }))
-}
-
-/// Prepares the request that cancels a task; `None` if the server takes none.
-fn cancel_request(
-    connection: &Connection,
-    task_id: &str,
-    caller_meta: &CallerMeta,
-) -> Option<DetachedRequest> {
-    let Negotiated { revision, tasks, .. } = &connection.negotiated;
-    let takes_cancel = revision.era() == Era::Modern || tasks.cancel;
-    takes_cancel.then(|| DetachedRequest {
-        method: method::TASKS_CANCEL,
-        name: task_id.to_owned(),
-        // Serialization of strings and numbers cannot fail.
-        params: to_raw_value(&TaskParams::new(connection, task_id, caller_meta))
-            .unwrap_or_default(),
-        limit: CANCEL_TIMEOUT,
-    })
-}
-
-impl Drop for TaskPoll<'_> {
-    fn drop(&mut self) {
-        if self.needs_cancel.load(Ordering::Relaxed)
-            && let Some(request) = self.cancelling.take()
-        {
-            self.connection.session.send_detached(request);
-        }
-    }
 }
 
 #[cfg(test)]

@@ -4,7 +4,6 @@
 //! Such a text has no words that the other rules could match. This module compares letters only,
 //! with a few sentences that ordinary text rarely has.
 
-use std::ops::Range;
 use std::sync::LazyLock;
 
 use regex::bytes::{Regex, RegexBuilder};
@@ -100,14 +99,14 @@ pub(super) fn find_broken_sentences(plain: &str) -> Vec<(FindingKind, &'static s
         .zip(&*COMPILED)
         .filter_map(|(sentence, compiled)| {
             let mut position = LetterPosition::default();
-            let is_meant = |letters: Range<usize>| {
+            let mut matches = compiled.whole.find_iter(&letters).map(|found| found.range());
+            let is_meant = matches.any(|letters| {
                 let start = position.advance(plain.as_bytes(), letters.start);
                 let end = position.advance(plain.as_bytes(), letters.end - 1) + 1;
                 let is_in_words = has_whole_words(&plain.as_bytes()[start..end], compiled);
                 !is_in_words && !is_quoted(plain, start)
-            };
-            let mut matches = compiled.whole.find_iter(&letters).map(|found| found.range());
-            matches.any(is_meant).then_some((sentence.kind, sentence.reason))
+            });
+            is_meant.then_some((sentence.kind, sentence.reason))
         })
         .collect()
 }
@@ -142,14 +141,15 @@ impl LetterPosition {
 /// Returns whether a sentence consists of words with white space between them, which the other
 /// rules have judged.
 fn has_whole_words(span: &[u8], compiled: &CompiledSentence) -> bool {
-    let is_blank = |byte: &u8| byte.is_ascii_whitespace();
     // A path or an address has other characters.
     let folded: Vec<u8> = span
         .iter()
-        .filter_map(|byte| if is_blank(byte) { Some(b' ') } else { look_alike_letter(*byte) })
+        .filter_map(
+            |byte| if byte.is_ascii_whitespace() { Some(b' ') } else { look_alike_letter(*byte) },
+        )
         .collect();
-    span.iter().any(is_blank)
-        && span.split(is_blank).all(|word| {
+    span.iter().any(u8::is_ascii_whitespace)
+        && span.split(u8::is_ascii_whitespace).all(|word| {
             let word = word.strip_suffix(b",").unwrap_or(word);
             word.contains(&b'/') || word.iter().all(u8::is_ascii_lowercase)
         })
@@ -188,16 +188,14 @@ impl JoinedTexts {
         if self.boundaries.len() < 2 {
             return Vec::new();
         }
-        let found = |(sentence, compiled): (&Sentence, &CompiledSentence)| {
+        let split = SENTENCES.iter().zip(&*COMPILED).filter(|(_, compiled)| {
             let mut matches = compiled.whole.find_iter(&self.letters).map(|found| found.range());
-            matches
-                .any(|letters| {
-                    let next_end = self.boundaries.partition_point(|end| *end <= letters.start);
-                    self.boundaries.get(next_end).is_some_and(|end| *end < letters.end)
-                })
-                .then_some((sentence.kind, sentence.reason))
-        };
-        SENTENCES.iter().zip(&*COMPILED).filter_map(found).collect()
+            matches.any(|letters| {
+                let next_end = self.boundaries.partition_point(|end| *end <= letters.start);
+                self.boundaries.get(next_end).is_some_and(|end| *end < letters.end)
+            })
+        });
+        split.map(|(sentence, _)| (sentence.kind, sentence.reason)).collect()
     }
 }
 

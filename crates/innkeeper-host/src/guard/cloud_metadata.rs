@@ -104,8 +104,8 @@ fn bracket_ipv6(word: &str) -> String {
 fn is_metadata_url(url: &str) -> bool {
     // Readers differ about what `%00` and `%` after an address mean. Parses hosts as browsers do:
     // `0xa9fea9fe` and `2852039166` are addresses.
-    let without_end = || cut_host(url).and_then(|url| Url::parse(&url).ok());
-    let Some(url) = Url::parse(url).ok().or_else(without_end) else { return false };
+    let url = Url::parse(url).ok().or_else(|| Url::parse(&cut_host(url)?).ok());
+    let Some(url) = url else { return false };
     url.host_str().is_some_and(|host| is_metadata_host(host.trim_matches(['[', ']'])))
 }
 

@@ -53,8 +53,8 @@ impl<'p> MessageScan<'p> {
             |name| self.parameters.is_some_and(|declared| declared.declares(name)),
             reason,
         );
-        let is_known = |other: &Finding| other.kind == finding.kind && other.place == finding.place;
-        if !self.findings.iter().any(is_known) {
+        let mut known = self.findings.iter();
+        if !known.any(|other| other.kind == finding.kind && other.place == finding.place) {
             self.findings.push(finding);
         }
     }

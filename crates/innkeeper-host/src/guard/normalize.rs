@@ -106,14 +106,12 @@ fn turned_forms(form: &NormalizedText) -> Vec<NormalizedText> {
 }
 
 fn rotate(character: char) -> char {
-    let by_13 = |first: u8, letter: char| {
-        u8::try_from(letter).map_or(letter, |byte| char::from((byte - first + 13) % 26 + first))
+    let first = match character {
+        'a'..='z' => b'a',
+        'A'..='Z' => b'A',
+        other => return other,
     };
-    match character {
-        'a'..='z' => by_13(b'a', character),
-        'A'..='Z' => by_13(b'A', character),
-        other => other,
-    }
+    u8::try_from(character).map_or(character, |byte| char::from((byte - first + 13) % 26 + first))
 }
 
 #[cfg(test)]

@@ -112,8 +112,7 @@ impl ToolParameters {
     pub(super) fn from_schema(schema: &RawValue) -> Self {
         let schema = schema.get();
         let has_keyword = |name: &str| skim::member(schema, name).is_some();
-        let is_properties = |key: &str| skim::decode_key(key) == "properties";
-        let lists = skim::members(schema).filter(|(key, _)| is_properties(key));
+        let lists = skim::members(schema).filter(|(key, _)| skim::decode_key(key) == "properties");
         let names: Vec<Box<str>> = lists
             .flat_map(|(_, properties)| skim::members(properties))
             .map(|(name, _)| skim::decode_key(name).into())
@@ -184,9 +183,10 @@ impl ToolParameters {
 
 /// Collects the names of properties at all levels.
 fn collect_names(properties: &Map<String, Value>, collected: &mut HashSet<Box<str>>) {
-    let is_sign = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
     for (name, property) in properties {
-        if name.len() <= MAX_NAME_LEN && name.chars().all(is_sign) {
+        if name.len() <= MAX_NAME_LEN
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c))
+        {
             collected.insert(name.as_str().into());
         }
         let mut inner = property;

@@ -61,13 +61,15 @@ struct SecretPatterns {
     named_secrets: Regex,
 }
 
-static SECRET_PATTERNS: LazyLock<SecretPatterns> = LazyLock::new(|| {
-    let one = |pattern: &str| {
-        let made = RegexBuilder::new(pattern).unicode(false).build();
-        made.expect("a test compiles every pattern")
-    };
-    SecretPatterns { tokens: one(TOKEN_PATTERN), named_secrets: one(NAMED_SECRET_PATTERN) }
+static SECRET_PATTERNS: LazyLock<SecretPatterns> = LazyLock::new(|| SecretPatterns {
+    tokens: compile(TOKEN_PATTERN),
+    named_secrets: compile(NAMED_SECRET_PATTERN),
 });
+
+fn compile(pattern: &str) -> Regex {
+    let made = RegexBuilder::new(pattern).unicode(false).build();
+    made.expect("a test compiles every pattern")
+}
 
 /// Compiles the patterns.
 pub(super) fn prepare() {
@@ -102,18 +104,16 @@ fn is_placeholder(text: &str) -> bool {
 fn looks_random(text: &str) -> bool {
     let letters: Vec<u8> = text.bytes().filter(u8::is_ascii_alphanumeric).collect();
     let varied: std::collections::BTreeSet<u8> = letters.iter().copied().collect();
-    let count = |test: fn(&u8) -> bool| letters.iter().filter(|byte| test(byte)).count();
+    let digits = letters.iter().filter(|byte| byte.is_ascii_digit()).count();
     letters.len() >= MIN_RANDOM_CHARS
         && varied.len() >= MIN_DISTINCT_CHARS
-        && count(u8::is_ascii_digit) >= 2
-        && count(u8::is_ascii_alphabetic) >= 4
+        && digits >= 2
+        && letters.len() - digits >= 4
 }
 
 /// Returns the part of a token that must look random; `None` for formats that are specific enough.
 fn random_part(text: &str) -> Option<&str> {
-    let after_prefix = |start: &str| text.get(start.len()..).filter(|_| text.starts_with(start));
-    let key =
-        after_prefix("sk-").or_else(|| after_prefix("Bearer")).or_else(|| after_prefix("bearer"));
+    let key = ["sk-", "Bearer", "bearer"].iter().find_map(|prefix| text.strip_prefix(prefix));
     // The password of a URL.
     let password = text.split_once("://").and_then(|(_, rest)| {
         let (user, _) = rest.split_once('@')?;

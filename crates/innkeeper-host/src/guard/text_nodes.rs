@@ -159,12 +159,15 @@ pub(super) fn decode(raw: &str) -> Cow<'_, str> {
 
 /// Returns a text that is not JSON, or its front and its back.
 pub(super) fn front_and_back(text: &str) -> impl Iterator<Item = ScannedNode<'_>> {
-    let root_text = |text| ScannedNode::Text(TextNode { steps: &[], text, is_name: false });
     let front = head(text, MAX_FRONT_BYTES);
     let rest = &text[front.len()..];
     let back = (!rest.is_empty()).then(|| root_text(tail(rest, MAX_BACK_BYTES)));
     let missing = (!rest.is_empty()).then_some(ScannedNode::NotScanned(&[]));
     missing.into_iter().chain([root_text(front)]).chain(back)
+}
+
+fn root_text(text: &str) -> ScannedNode<'_> {
+    ScannedNode::Text(TextNode { steps: &[], text, is_name: false })
 }
 
 /// Returns at most `max_bytes` bytes of the start.

@@ -84,19 +84,20 @@ impl Host {
                 isolation: running.and_then(|running| running.containment),
                 reason: status.unavailable_reason.as_ref().map(ToString::to_string),
                 unavailable_reason: status.unavailable_reason.clone(),
-                start_hint: status.failed_start.hint.clone(),
-                needs_user_sign_in: status.failed_start.needs_user_sign_in,
+                start_hint: status.next_start.last_failure.hint.clone(),
+                needs_user_sign_in: status.next_start.last_failure.needs_user_sign_in,
                 last_success: server.metrics.last_success().map(to_system_time),
                 in_flight: status
                     .entry
                     .as_ref()
                     .map_or(0, |entry| entry.connection.session.in_flight()),
                 stderr: running.map_or_else(
-                    || status.failed_start.stderr.clone(),
+                    || status.next_start.last_failure.stderr.clone(),
                     |running| running.stderr.tail(4 << 10),
                 ),
                 excluded_tools: status.entry.as_deref().map(excluded_tools).unwrap_or_default(),
                 pending_restart: status
+                    .next_start
                     .pending_settings
                     .as_ref()
                     .map_or_else(Vec::new, |pending| pending.keys.clone()),
@@ -135,7 +136,7 @@ impl Host {
         let servers = self.0.registry.servers().into_iter().map(|server| {
             let mut counts = server.metrics.server_metrics();
             if let Some(entry) = &server.status().entry {
-                (counts.cache_entries, counts.cache_bytes) =
+                (counts.cache.entries, counts.cache.bytes) =
                     entry.connection.freshness.cache.size();
             }
             (server.name.clone(), counts)
@@ -158,7 +159,7 @@ impl Host {
             prometheus::ServerSample {
                 server: server.name.clone(),
                 up: status.state == ServerState::Ready,
-                restarts: status.restart_backoff.restart_count(),
+                restarts: status.next_start.backoff.restart_count(),
                 cache: entry
                     .map(|entry| entry.connection.freshness.cache.size())
                     .unwrap_or_default(),
@@ -181,7 +182,8 @@ fn state_for_calls(catalog: &Catalog, server: &str, state: ServerState) -> Serve
 /// Returns the excluded tools, each with the reason.
 fn excluded_tools(entry: &CatalogEntry) -> Vec<(Box<str>, String)> {
     entry
-        .excluded_tools
+        .excluded
+        .tools
         .iter()
         .map(|excluded| (excluded.tool.view.name.as_str().into(), excluded.reason.clone()))
         .collect()

@@ -30,22 +30,23 @@ impl PinVerifier {
         };
         let Some(pinned) = self.lock.servers.get(&config.name) else {
             add("server".to_owned(), REASON_NOT_PINNED, false);
-            entry.mismatches = found_mismatches;
+            entry.findings.mismatches = found_mismatches;
             return;
         };
         let refuses = self.policy == PinPolicy::Refuse;
         if launch::from_transport(&config.transport).0 != pinned.launch {
             add("launch".to_owned(), REASON_CHANGED, false);
         }
-        let info = entry.server_info.as_deref().map(super::ServerIdentity::from_server_info);
+        let info =
+            entry.introduction.server_info.as_deref().map(super::ServerIdentity::from_server_info);
         if info != pinned.server_info {
             add("serverInfo".to_owned(), REASON_CHANGED, false);
         }
-        if let Some(text) = &entry.instructions
+        if let Some(text) = &entry.introduction.instructions
             && pinned.instructions != Some(PinnedText::new(text))
         {
             add("instructions".to_owned(), REASON_CHANGED, refuses);
-            entry.instructions_withheld |= refuses;
+            entry.introduction.is_withheld |= refuses;
         }
         let verdicts = mismatched_tools(pinned, entry);
         for (name, reason) in &verdicts {
@@ -54,7 +55,7 @@ impl PinVerifier {
         if refuses {
             entry.withhold(&verdicts.into_iter().collect());
         }
-        entry.mismatches = found_mismatches;
+        entry.findings.mismatches = found_mismatches;
     }
 }
 

@@ -58,7 +58,7 @@ pub(crate) fn render(samples: &[ServerSample]) -> String {
     let help = "Look-ups of prompts and resources in the cache, by result.";
     page.write_family("cache_lookups_total", "counter", help);
     for ServerSample { server, counts, .. } in samples {
-        for (result, count) in [("hit", counts.cache_hits), ("miss", counts.cache_misses)] {
+        for (result, count) in [("hit", counts.cache.hits), ("miss", counts.cache.misses)] {
             page.write_line("", &[("server", server), ("result", result)], count);
         }
     }

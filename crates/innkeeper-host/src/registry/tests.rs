@@ -1,5 +1,6 @@
 //! Catalog entries of a server while its settings change.
 
+use crate::catalog::Introduction;
 use std::path::Path;
 
 use innkeeper_config::{Config, Environment};
@@ -67,7 +68,13 @@ fn entry(server: &Server, events: &EventPublisher, tasks: &BackgroundTasks) -> C
     };
     let listing =
         ServerListing { tools: vec![tool("read"), tool("write")], ..ServerListing::default() };
-    CatalogEntry::new(Arc::new(connection), &config, None, None, listing, &mut Vec::new())
+    CatalogEntry::new(
+        Arc::new(connection),
+        &config,
+        Introduction::default(),
+        listing,
+        &mut Vec::new(),
+    )
 }
 
 fn server(config: &Config) -> Arc<Server> {
@@ -86,11 +93,11 @@ async fn a_tool_that_a_reload_denies_does_not_come_back_with_an_entry_built_befo
     let registry =
         Registry::new([server.clone()], InvalidServers::new(), false, events.clone(), None);
     let made_before = entry(&server, &events, &tasks);
-    assert_eq!(made_before.tools.len(), 2);
+    assert_eq!(made_before.routes.tools.len(), 2);
     server.apply_config(&after.servers["one"], None);
     registry.listing_changed(&server, made_before);
     let catalog_entry = server.status().entry.clone().unwrap();
-    let tools: Vec<_> = catalog_entry.tools.iter().map(|route| &*route.name).collect();
+    let tools: Vec<_> = catalog_entry.routes.tools.iter().map(|route| &*route.name).collect();
     assert_eq!(tools, ["read"]);
 }
 

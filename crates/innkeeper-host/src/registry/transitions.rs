@@ -30,8 +30,8 @@ impl Registry {
             status.unavailable_reason =
                 lost.map(|reason| UnavailableReason::Starting { after: Some(Box::new(reason)) });
             // The output stays until the server has another one.
-            let stderr = std::mem::take(&mut status.failed_start.stderr);
-            status.failed_start = FailedStart { stderr, ..FailedStart::default() };
+            let stderr = std::mem::take(&mut status.next_start.last_failure.stderr);
+            status.next_start.last_failure = FailedStart { stderr, ..FailedStart::default() };
         }
         drop(status);
         self.rebuild();
@@ -59,10 +59,11 @@ impl Registry {
         let tools;
         {
             let mut status = self.install_entry(server, catalog_entry);
-            tools = status.entry.as_ref().map_or(0, |catalog_entry| catalog_entry.tools.len());
+            tools =
+                status.entry.as_ref().map_or(0, |catalog_entry| catalog_entry.routes.tools.len());
             status.handle = Some(handle);
             status.launch_kill_handle = None;
-            status.restart_backoff.record_ready(Instant::now());
+            status.next_start.backoff.record_ready(Instant::now());
             if let Some(state) = next_state(status.state, LifecycleEvent::Initialized) {
                 status.state = state;
                 status.unavailable_reason = None;
@@ -113,7 +114,7 @@ impl Registry {
             let mut status = server.status();
             let entry =
                 status.entry.as_ref().filter(|entry| entry.connection.number == connection.number);
-            let Some(tools) = entry.map(|entry| entry.tools.len()) else { return };
+            let Some(tools) = entry.map(|entry| entry.routes.tools.len()) else { return };
             if !status.was_unresponsive() || status.is_stop_requested {
                 return;
             }

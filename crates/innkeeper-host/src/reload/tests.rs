@@ -1,9 +1,13 @@
 //! Tests of pending settings between approval and restart.
 
+use crate::own_files::OwnFiles;
+use crate::server::ServerSettings;
+use crate::server::endpoint_resolution;
 use std::path::Path;
 
 use serde_json::json;
 
+use super::plan::may_need_approval;
 use super::*;
 
 fn config(level: &str) -> Config {
@@ -31,8 +35,12 @@ fn settings_still_wait_when_a_restart_takes_up_others_while_a_reload_decides() {
     server.apply_pending();
     let change = server.apply_config(back, start);
     assert_eq!(change.deferred, ["env"]);
-    let waits =
-        server.status().pending_settings.as_ref().map(|pending| pending.settings.config.clone());
+    let waits = server
+        .status()
+        .next_start
+        .pending_settings
+        .as_ref()
+        .map(|pending| pending.settings.config.clone());
     assert_eq!(waits.as_deref(), Some(back));
 
     server.apply_pending();

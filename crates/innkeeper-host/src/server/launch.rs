@@ -188,7 +188,7 @@ impl Launcher {
         {
             // Some servers report an unknown session with another status than 404.
             tracing::warn!(server = &*server.name, "session not continued, starting another one");
-            server.status().continued_session = None;
+            server.status().next_start.continued_session = None;
             running = self.connect(server, remote).map_err(LaunchFailure::before_handshake)?;
             ready = self.make_ready(server, endpoint, &mut running, opening, clock).await;
         }

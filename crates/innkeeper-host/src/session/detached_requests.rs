@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::active_tasks::ActiveTaskGuard;
-use super::{OutgoingRequest, Session, SessionState};
+use super::{HeaderValues, OutgoingRequest, Session, SessionState};
 
 /// Maximum number of queued requests; further ones are dropped. `maxConcurrent` permits fewer calls
 /// (10,000), so a host that drops all of them at once loses none.
@@ -79,10 +79,11 @@ impl QueuedRequest {
     async fn send(self) {
         let Self { request: DetachedRequest { method, name, params, limit }, active } = self;
         let session = Session(active.session().clone());
+        let headers = HeaderValues { name: Some(&name), arguments: &[] };
         let deadline = Instant::now() + limit;
         let outgoing = OutgoingRequest::new(session.next_id(), method, &params, deadline);
         let outgoing =
-            OutgoingRequest { name: Some(&name), cancellable: false, background: true, ..outgoing };
+            OutgoingRequest { headers, cancellable: false, background: true, ..outgoing };
         if let Err(error) = session.request(outgoing).await {
             let server = &*session.0.server;
             let outcome = error.kind().as_str();

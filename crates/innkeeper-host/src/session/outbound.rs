@@ -54,8 +54,8 @@ impl Outbound {
         match self {
             Self::Pipe(writer) => writer.send_request(id, method, params, is_only_call),
             Self::Transport(messages) => {
-                let name = out.name.map(Into::into);
-                let headers = out.headers.to_vec();
+                let name = out.headers.name.map(Into::into);
+                let headers = out.headers.arguments.to_vec();
                 let kind = MessageKind::Request {
                     id,
                     method: method.clone(),

@@ -18,13 +18,8 @@ pub(crate) struct OutgoingRequest<'a, P> {
     pub(crate) id: u64,
     pub(crate) method: Cow<'static, str>,
     pub(crate) params: &'a P,
-    /// Tool, prompt or URI, for transports that send it as a header.
-    pub(crate) name: Option<&'a str>,
-    /// Arguments that a transport must send as headers.
-    pub(crate) headers: &'a [(String, String)],
-    pub(crate) deadline: Instant,
-    /// How far progress or a running callback may extend the deadline.
-    pub(crate) deadline_extension: Option<DeadlineExtension>,
+    pub(crate) headers: HeaderValues<'a>,
+    pub(crate) deadline: RequestDeadline,
     pub(crate) progress: Option<mpsc::Sender<Progress>>,
     /// Whether the server is notified when the caller is dropped (the specification forbids this
     /// for `initialize`).
@@ -49,16 +44,41 @@ impl<'a, P> OutgoingRequest<'a, P> {
             id,
             method: method.into(),
             params,
-            name: None,
-            headers: &[],
-            deadline,
-            deadline_extension: None,
+            headers: HeaderValues::default(),
+            deadline: RequestDeadline { at: deadline, extension: None },
             progress: None,
             cancellable: true,
             background: false,
             call: None,
             task_id: None,
         }
+    }
+}
+
+/// The values that transports over HTTP repeat in headers.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct HeaderValues<'a> {
+    /// Tool, prompt, URI or task.
+    pub(crate) name: Option<&'a str>,
+    /// Arguments of a tool.
+    pub(crate) arguments: &'a [(String, String)],
+}
+
+/// When a request times out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RequestDeadline {
+    pub(crate) at: Instant,
+    /// How far progress or a running callback may extend the deadline.
+    pub(crate) extension: Option<DeadlineExtension>,
+}
+
+impl RequestDeadline {
+    /// Returns the deadline after activity of the server.
+    pub(super) fn extended(self, last_activity: Option<Instant>) -> Instant {
+        let (Some(extension), Some(last_activity)) = (self.extension, last_activity) else {
+            return self.at;
+        };
+        (last_activity + extension.idle_timeout).min(extension.deadline)
     }
 }
 
@@ -79,7 +99,7 @@ impl Session {
         let id = out.id;
         if !shared.outbound.has_capacity() {
             let capacity =
-                tokio::time::timeout_at(out.deadline, shared.outbound.wait_for_capacity()).await;
+                tokio::time::timeout_at(out.deadline.at, shared.outbound.wait_for_capacity()).await;
             capacity.map_err(|_| RequestError::Timeout)?;
         }
         let call = shared.pending_call(out.call);

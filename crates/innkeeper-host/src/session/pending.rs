@@ -14,7 +14,7 @@ use super::call_context::PendingCall;
 use super::call_hold::CallHold;
 use super::inbound_sink::MessageSource;
 use super::open_ids::OpenIds;
-use super::pending_request::{PendingRequest, RequestDeadline, Responder, Waiter};
+use super::pending_request::{PendingRequest, Responder, Waiter};
 use super::{OutgoingRequest, Progress, RequestError, RequestResult};
 use crate::error::UnavailableReason;
 
@@ -88,7 +88,7 @@ impl PendingRequests {
         out: &OutgoingRequest<'_, P>,
         call: Option<Box<PendingCall>>,
     ) -> Result<(oneshot::Receiver<RequestResult>, bool), RequestError> {
-        let deadline = RequestDeadline { at: out.deadline, extension: out.deadline_extension };
+        let deadline = out.deadline;
         let (sender, receiver) = oneshot::channel();
         let mut table = self.table();
         if let Some(reason) = &table.unavailable_reason {

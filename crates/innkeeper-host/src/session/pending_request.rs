@@ -8,25 +8,7 @@ use tokio::time::Instant;
 
 use super::call_context::PendingCall;
 use super::call_hold::CallHold;
-use super::{DeadlineExtension, Progress, RequestResult};
-
-/// When a request times out.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct RequestDeadline {
-    pub(super) at: Instant,
-    /// How far activity of the server moves the deadline.
-    pub(super) extension: Option<DeadlineExtension>,
-}
-
-impl RequestDeadline {
-    /// Returns the deadline after activity of the server.
-    pub(super) fn extended(self, last_activity: Option<Instant>) -> Instant {
-        let (Some(extension), Some(last_activity)) = (self.extension, last_activity) else {
-            return self.at;
-        };
-        (last_activity + extension.idle_timeout).min(extension.deadline)
-    }
-}
+use super::{Progress, RequestDeadline, RequestResult};
 
 /// The caller that waits for a response.
 #[derive(Debug)]

@@ -439,7 +439,10 @@ async fn progress_moves_a_deadline_as_far_as_the_hard_end_and_going_back_does_no
     let outgoing = OutgoingRequest::new(id, method::TOOLS_CALL, &params, started + seconds(10));
     let deadline_extension =
         Some(DeadlineExtension { idle_timeout: seconds(10), deadline: started + seconds(35) });
-    let outgoing = OutgoingRequest { deadline_extension, ..outgoing };
+    let outgoing = OutgoingRequest {
+        deadline: RequestDeadline { extension: deadline_extension, ..outgoing.deadline },
+        ..outgoing
+    };
     let server = async {
         peer.expect(method::TOOLS_CALL).await;
         for (second, progress) in [(8, json!(1)), (16, json!(2)), (24, json!(3)), (32, json!(4))] {
@@ -455,7 +458,10 @@ async fn progress_moves_a_deadline_as_far_as_the_hard_end_and_going_back_does_no
     let outgoing = OutgoingRequest::new(id, method::TOOLS_CALL, &params, started + seconds(10));
     let deadline_extension =
         Some(DeadlineExtension { idle_timeout: seconds(10), deadline: started + seconds(60) });
-    let outgoing = OutgoingRequest { deadline_extension, ..outgoing };
+    let outgoing = OutgoingRequest {
+        deadline: RequestDeadline { extension: deadline_extension, ..outgoing.deadline },
+        ..outgoing
+    };
     let server = async {
         peer.expect(method::CANCELLED).await;
         peer.expect(method::TOOLS_CALL).await;

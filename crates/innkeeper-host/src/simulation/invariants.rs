@@ -276,7 +276,7 @@ pub(super) fn check_counts(
             cacheable && fresh && observed.call.server.name == **name
         });
         let returned = returned.count() as u64;
-        if returned != metrics.cache_hits + metrics.cache_misses {
+        if returned != metrics.cache.hits + metrics.cache.misses {
             violations.push(format!(
                 "metrics equal the cache reads: `{name}` returned {returned}, metrics {metrics:?}"
             ));

@@ -20,7 +20,7 @@ pub(crate) fn restart_until_ready(start: ServerStart) -> Pin<Box<dyn Future<Outp
     Box::pin(async move {
         while let Some((number, delay)) = next_restart(&start) {
             let ServerStart { registry, server, .. } = &start;
-            let ready_generation = server.status().restart_backoff.ready_generation();
+            let ready_generation = server.status().next_start.backoff.ready_generation();
             let waiting = async {
                 while lacks_dependency(&start) {
                     sleep(DEPENDENCY_CHECK_INTERVAL).await;
@@ -71,13 +71,13 @@ fn next_restart(start: &ServerStart) -> Option<(u32, Duration)> {
             if start.launcher.client.revives_servers
                 && (config.lifecycle.idle_timeout.is_none()
                     || status.was_unresponsive()
-                    || status.restart_backoff.ready_generation() == 0) =>
+                    || status.next_start.backoff.ready_generation() == 0) =>
         {
             u32::MAX
         }
         RestartPolicy::Unset => return None,
     };
-    let next = status.restart_backoff.next_restart(max, Instant::now(), fastrand::f64());
+    let next = status.next_start.backoff.next_restart(max, Instant::now(), fastrand::f64());
     if next.is_none() {
         tracing::error!(server = &*server.name, max, "restart limit reached");
     }
@@ -86,7 +86,7 @@ fn next_restart(start: &ServerStart) -> Option<(u32, Duration)> {
 
 /// Returns whether a server that was never ready depends on a server that is not ready.
 fn lacks_dependency(start: &ServerStart) -> bool {
-    let is_first = start.server.status().restart_backoff.ready_generation() == 0;
+    let is_first = start.server.status().next_start.backoff.ready_generation() == 0;
     is_first
         && start.server.config().dependencies.iter().any(|name| {
             let dependency = start.registry.server(name);
@@ -97,6 +97,6 @@ fn lacks_dependency(start: &ServerStart) -> bool {
 /// Returns whether a server that was never ready and has no restart policy stays unavailable.
 fn is_hopeless(start: &ServerStart, failure: &ServerFailure) -> bool {
     start.server.config().lifecycle.restart == RestartPolicy::Unset
-        && start.server.status().restart_backoff.ready_generation() == 0
+        && start.server.status().next_start.backoff.ready_generation() == 0
         && !failure.may_succeed_later()
 }

@@ -179,8 +179,7 @@ async fn refresh_lists(
             let next = CatalogEntry::new(
                 connection.clone(),
                 &server.config(),
-                entry.server_info.clone(),
-                entry.instructions.clone(),
+                entry.introduction.clone(),
                 server_listing,
                 &mut excluded,
             );

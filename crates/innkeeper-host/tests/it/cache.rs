@@ -44,10 +44,10 @@ async fn a_resource_read_twice_is_asked_for_once_and_a_fresh_one_again() {
     }
     assert_eq!(test_env.journal().count("resources/read"), 1);
     let metrics = host.metrics()["one"].clone();
-    assert_eq!((metrics.request_count, metrics.cache_hits, metrics.cache_misses), (1, 2, 1));
-    assert_eq!(metrics.cache_entries, 1);
-    assert!(metrics.cache_bytes > 50, "{metrics:?}");
-    assert_eq!(host.metrics()["two"].cache_entries, 0);
+    assert_eq!((metrics.request_count, metrics.cache.hits, metrics.cache.misses), (1, 2, 1));
+    assert_eq!(metrics.cache.entries, 1);
+    assert!(metrics.cache.bytes > 50, "{metrics:?}");
+    assert_eq!(host.metrics()["two"].cache.entries, 0);
     let second = read_with(&host, "fx://one/static", fresh_options()).await;
     assert_eq!(second["contents"][0]["text"], "one: fx://one/static, reading 2");
     assert_eq!(read(&host, "fx://one/static").await, "one: fx://one/static, reading 2");
@@ -211,7 +211,7 @@ async fn what_was_kept_is_gone_after_a_restart() {
     let host = test_env.start([test_env.fixture("one")]).await.unwrap();
     read(&host, "fx://one/static").await;
     host.restart_server("one").await.unwrap();
-    assert_eq!(host.metrics()["one"].cache_entries, 0);
+    assert_eq!(host.metrics()["one"].cache.entries, 0);
     read(&host, "fx://one/static").await;
     assert_eq!(test_env.journal().count("resources/read"), 2);
     host.shutdown().await;

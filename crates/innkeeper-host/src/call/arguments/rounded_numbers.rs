@@ -9,18 +9,18 @@ use crate::error::Violation;
 /// calls contain such a number.
 pub(super) fn may_occur(text: &str, value: &Value) -> bool {
     let floats = Floats::from_value(value);
-    let bytes = text.as_bytes();
-    let has_long_number = || {
-        let mut positions = (MIN_ROUNDED_BYTES - 1..bytes.len()).step_by(MIN_ROUNDED_BYTES);
-        positions.any(|at| {
-            let before = bytes[..at].iter().rev().take_while(|byte| is_in_number(**byte));
-            let after = bytes[at..].iter().take_while(|byte| is_in_number(**byte));
-            before.take(MIN_ROUNDED_BYTES).count() + after.take(MIN_ROUNDED_BYTES).count()
-                >= MIN_ROUNDED_BYTES
-        })
-    };
-    floats.any && has_long_number()
+    floats.any && has_long_number(text.as_bytes())
         || floats.zero && ["e-", "E-"].iter().any(|exponent| text.contains(exponent))
+}
+
+fn has_long_number(bytes: &[u8]) -> bool {
+    let mut positions = (MIN_ROUNDED_BYTES - 1..bytes.len()).step_by(MIN_ROUNDED_BYTES);
+    positions.any(|at| {
+        let before = bytes[..at].iter().rev().take_while(|byte| is_in_number(**byte));
+        let after = bytes[at..].iter().take_while(|byte| is_in_number(**byte));
+        before.take(MIN_ROUNDED_BYTES).count() + after.take(MIN_ROUNDED_BYTES).count()
+            >= MIN_ROUNDED_BYTES
+    })
 }
 
 /// Which floats occur in a value.
@@ -32,20 +32,21 @@ struct Floats {
 
 impl Floats {
     fn from_value(value: &Value) -> Self {
-        let merge = |floats: Self, other: Self| Self {
-            any: floats.any || other.any,
-            zero: floats.zero || other.zero,
-        };
         match value {
             Value::Number(number) if number.is_f64() => {
                 Self { any: true, zero: number.as_f64() == Some(0.0) }
             }
-            Value::Array(items) => items.iter().map(Self::from_value).fold(Self::default(), merge),
-            Value::Object(members) => {
-                members.values().map(Self::from_value).fold(Self::default(), merge)
-            }
+            Value::Array(items) => Self::from_values(items),
+            Value::Object(members) => Self::from_values(members.values()),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Self::default(),
         }
+    }
+
+    fn from_values<'v>(values: impl IntoIterator<Item = &'v Value>) -> Self {
+        values.into_iter().map(Self::from_value).fold(Self::default(), |floats, other| Self {
+            any: floats.any || other.any,
+            zero: floats.zero || other.zero,
+        })
     }
 }
 
@@ -100,8 +101,9 @@ impl<'t> Iterator for NumberTexts<'t> {
                 self.0 = &string[string_end(string)?..];
                 continue;
             }
-            let is_outside = |character| u8::try_from(character).is_ok_and(is_in_number);
-            let end = rest.find(|character| !is_outside(character)).unwrap_or(rest.len());
+            let end = rest
+                .find(|character| !u8::try_from(character).is_ok_and(is_in_number))
+                .unwrap_or(rest.len());
             self.0 = &rest[end..];
             return Some(&rest[..end]);
         }

@@ -429,25 +429,24 @@ impl Words {
 
     fn has_secret_text(&self) -> bool {
         let Some(letters) = &self.letters else { return false };
-        let contains =
-            |texts: &[&str]| texts.iter().any(|text| letters.contains(&native_letters(text)));
-        contains(&SECRET_TEXTS) && !contains(&NAME_TEXTS)
+        has_any_text(letters, &SECRET_TEXTS) && !has_any_text(letters, &NAME_TEXTS)
     }
 }
 
+fn has_any_text(letters: &str, texts: &[&str]) -> bool {
+    texts.iter().any(|text| letters.contains(&native_letters(text)))
+}
+
 fn has_secret_word(plain: &[String]) -> bool {
-    let is_place = |words: &[String]| words.iter().any(|word| PLACE_WORDS.contains(&&**word));
     let folded: Vec<String> = plain.iter().map(|word| fold_digits(word)).collect();
-    let has_phrase = |phrase: &[&str]| {
-        plain.windows(phrase.len()).any(|window| {
-            window.iter().zip(phrase).all(|(word, alternatives)| is_any(word, alternatives))
-        })
-    };
     plain.iter().chain(&folded).any(|word| {
         (SECRET_WORDS.contains(&&**word) || SECRET_STEMS.iter().any(|stem| word.starts_with(stem)))
-            && !(word == "pin" && is_place(plain))
-    }) || SECRET_PHRASES.iter().any(|phrase| has_phrase(phrase))
-        || is_chopped_secret(plain)
+            && !(word == "pin" && plain.iter().any(|word| PLACE_WORDS.contains(&&**word)))
+    }) || SECRET_PHRASES.iter().any(|phrase| {
+        plain.windows(phrase.len()).any(|window| {
+            window.iter().zip(*phrase).all(|(word, alternatives)| is_any(word, alternatives))
+        })
+    }) || is_chopped_secret(plain)
 }
 
 fn is_any(word: &str, alternatives: &str) -> bool {

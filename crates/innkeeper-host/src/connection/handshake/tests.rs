@@ -1,10 +1,13 @@
 //! Handshake with in-memory servers and a paused clock.
 
 use innkeeper_protocol::ErrorObject;
+use std::time::Duration;
 
 use innkeeper_testkit::InMemoryServer;
 use serde_json::Value;
 
+use super::negotiation::DISCOVER_TIMEOUT;
+use super::revisions::supports_revision;
 use super::*;
 use crate::error::{ErrorClass, ProtocolError};
 use crate::session::{HostContext, SessionContext, SessionLimits};

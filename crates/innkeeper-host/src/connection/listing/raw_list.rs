@@ -141,8 +141,9 @@ impl RawList {
                 _ => None,
             };
             let rejection = rejection.map(|problem| format!("the name {problem}"));
-            let doubled = || names.contains(key(&view)).then(|| "duplicate name".to_owned());
-            if let Some(reason) = rejection.or_else(doubled) {
+            let rejection = rejection
+                .or_else(|| names.contains(key(&view)).then(|| "duplicate name".to_owned()));
+            if let Some(reason) = rejection {
                 let subject = quote_item(item_kind, key(&view));
                 excluded.push(Quarantined { subject, reason, name: None });
                 continue;

@@ -1,10 +1,12 @@
 //! Tasks of an in-memory server with a paused clock.
 
+use crate::connection::Negotiated;
 use innkeeper_config::{CacheConfig, RetryPolicy};
 use innkeeper_protocol::Revision;
 use innkeeper_protocol::view::TasksCapability;
 use innkeeper_testkit::InMemoryServer;
 use serde_json::{Value, json};
+use std::sync::Arc;
 use tokio::sync::mpsc;
 
 use super::*;
@@ -14,7 +16,7 @@ use crate::connection::call_permits::CallPermits;
 use crate::connection::meta::ClientMeta;
 use crate::connection::timeout_streak::TimeoutStreak;
 use crate::connection::{ConnectionNumber, Freshness, Instruments, RequestLimits};
-use crate::connection::{RequestOptions, RequestParams};
+use crate::connection::{RequestOptions, RequestParams, TaskUse};
 use crate::error::{CallError, CallErrorKind};
 use crate::event::{CallOutcome, CallReference};
 use crate::metrics::MetricsRecorder;
@@ -109,8 +111,12 @@ async fn call(
 ) -> Result<Value, CallError> {
     let params = json!({"name": "t"});
     let params = RequestParams::Whole(&params);
+    let task = match connection.negotiated.revision.era() {
+        Era::Legacy => TaskUse::Creates,
+        Era::Modern => TaskUse::None,
+    };
     let spec = RequestSpec {
-        as_task: connection.negotiated.revision.era() == Era::Legacy,
+        task,
         options: RequestOptions { progress, ..RequestOptions::default() },
         ..RequestSpec::new(method::TOOLS_CALL, "t", params, Duration::from_secs(3))
     };

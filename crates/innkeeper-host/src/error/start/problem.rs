@@ -121,14 +121,17 @@ const CREDENTIAL_TEXTS: [&str; 9] = [
 const ERROR_CODES: [&str; 6] =
     ["ERR_", "MODULE_", "UNABLE_TO_", "CERT", "SELF_SIGNED_", "DEPTH_ZERO_"];
 
+fn has_any(text: &str, parts: &[&str]) -> bool {
+    parts.iter().any(|part| text.contains(part))
+}
+
 impl StartProblem {
     /// Recognizes a problem in the stderr tail of a failed start and in the line that
     /// [`failure_line`](super::failure_line) selected.
     pub(super) fn from_stderr(stderr: &str, line: &str) -> Option<Self> {
-        let has = |texts: &[&str]| texts.iter().any(|text| stderr.contains(text));
-        if has(&CERTIFICATE_TEXTS) {
+        if has_any(stderr, &CERTIFICATE_TEXTS) {
             Some(Self::Certificate)
-        } else if has(&PACKAGE_TEXTS) {
+        } else if has_any(stderr, &PACKAGE_TEXTS) {
             Some(Self::MissingPackage)
         } else if is_proxy_failure(stderr) {
             Some(Self::Proxy)
@@ -142,19 +145,18 @@ impl StartProblem {
     /// Recognizes what the selected line says, and a usage message.
     fn from_line(stderr: &str, line: &str) -> Option<Self> {
         let lower = line.to_lowercase();
-        let has = |texts: &[&str]| texts.iter().any(|text| line.contains(text));
-        let has_lower = |texts: &[&str]| texts.iter().any(|text| lower.contains(text));
         let has_usage = stderr.lines().any(|line| line.to_lowercase().starts_with("usage: "));
         let is_shell = ["sh: ", "/bin/sh: "].iter().any(|shell| line.starts_with(shell));
-        if has(&MODULE_TEXTS) || (is_shell && line.ends_with(": not found")) {
+        if has_any(line, &MODULE_TEXTS) || (is_shell && line.ends_with(": not found")) {
             Some(Self::MissingModule)
         // A service that is starting may answer with a page in place of JSON.
-        } else if has(&SYNTAX_TEXTS) && !lower.contains("json") {
+        } else if has_any(line, &SYNTAX_TEXTS) && !lower.contains("json") {
             Some(Self::Syntax)
-        } else if has_usage || has_lower(&USAGE_TEXTS) {
+        } else if has_usage || has_any(&lower, &USAGE_TEXTS) {
             Some(Self::Usage)
-        } else if has_lower(&CREDENTIAL_TEXTS)
-            && (has_lower(&MISSING_TEXTS) || has_lower(&["invalid", "no ", "incorrect"]))
+        } else if has_any(&lower, &CREDENTIAL_TEXTS)
+            && (has_any(&lower, &MISSING_TEXTS)
+                || has_any(&lower, &["invalid", "no ", "incorrect"]))
         {
             Some(Self::Credential)
         } else {

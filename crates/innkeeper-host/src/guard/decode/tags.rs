@@ -25,8 +25,10 @@ pub(super) fn strip_tags(text: &str) -> Option<String> {
         if end == start {
             continue;
         }
-        let is_letter = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
-        broken += usize::from(is_letter(bytes[..start].last()) && is_letter(bytes.get(end)));
+        broken += usize::from(
+            bytes[..start].last().is_some_and(u8::is_ascii_alphanumeric)
+                && bytes.get(end).is_some_and(u8::is_ascii_alphanumeric),
+        );
         stripped.push_str(&text[copied..start]);
         copied = end;
     }

@@ -123,7 +123,8 @@ impl HostBuilder {
         guard::prepare(config.servers.values());
         let servers = servers.into_iter().map(|settings| {
             let server = Server::new(settings);
-            server.status().continued_session = start.continued_sessions.remove(&*server.name);
+            server.status().next_start.continued_session =
+                start.continued_sessions.remove(&*server.name);
             Arc::new(server)
         });
         let bare = config.host.allow_bare_names;

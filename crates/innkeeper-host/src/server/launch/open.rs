@@ -53,7 +53,7 @@ impl Launcher {
         let context = self.session_context(server);
         let limits = self.session_limits(server);
         let config = server.config();
-        let remote = remote.continuing(server.status().continued_session.clone());
+        let remote = remote.continuing(server.status().next_start.continued_session.clone());
         let transport =
             self.opener.connect(&remote, context, limits, &self.sign_in, config.oauth.as_ref());
         let TransportHandle { session, http_session, ended } =

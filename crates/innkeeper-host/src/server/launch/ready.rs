@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::clock::run_while_alive;
 use super::{Endpoint, Launcher, StartClock, StartedServer, install};
 use crate::cache::Cache;
-use crate::catalog::CatalogEntry;
+use crate::catalog::{CatalogEntry, Introduction};
 use crate::connection::call_permits::CallPermits;
 use crate::connection::handshake::{
     HandshakeClient, HandshakeProbe, HandshakeResult, continue_session, perform_handshake,
@@ -108,8 +108,7 @@ impl Launcher {
         let entry = CatalogEntry::new(
             connection,
             &config,
-            server_info,
-            instructions,
+            Introduction { server_info, instructions, is_withheld: false },
             listing,
             &mut excluded,
         );

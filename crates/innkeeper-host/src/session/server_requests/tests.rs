@@ -1,5 +1,6 @@
 //! Tests of requests that the server cancels.
 
+use crate::session::RequestDeadline;
 use innkeeper_protocol::method;
 use innkeeper_testkit::InMemoryServer;
 use tokio::sync::mpsc;
@@ -100,7 +101,10 @@ async fn a_cancelled_request_does_not_extend_the_deadline_of_a_call() {
     let (started, idle_timeout) = (Instant::now(), Duration::from_secs(1));
     let deadline = started + MAX_TOTAL_TIMEOUT;
     let outgoing = OutgoingRequest {
-        deadline_extension: Some(DeadlineExtension { idle_timeout, deadline }),
+        deadline: RequestDeadline {
+            at: started + idle_timeout,
+            extension: Some(DeadlineExtension { idle_timeout, deadline }),
+        },
         ..OutgoingRequest::new(7, method::TOOLS_CALL, &(), started + idle_timeout)
     };
     let error = session.request(outgoing).await.unwrap_err();

@@ -89,7 +89,7 @@ async fn a_slow_server_does_not_hold_up_a_fast_one() {
     tokio::time::timeout(TEST_TIMEOUT, fast).await.expect("the fast server answers");
     assert!(waiting.try_join_next().is_none(), "the slow calls wait on");
     let fast = &host.metrics()["fast"];
-    assert!(fast.p50_latency < 100.0, "{fast:?}");
+    assert!(fast.latency.p50 < 100.0, "{fast:?}");
     waiting.shutdown().await;
     host.shutdown().await;
 }
@@ -128,9 +128,12 @@ async fn metrics_read_while_calls_end_are_never_torn() {
         assert!(metrics.request_count >= seen, "counts went back");
         seen = metrics.request_count;
         if ended > 0 {
-            assert!((metrics.success_rate + metrics.error_rate - 1.0).abs() < 1e-9, "{metrics:?}");
-            assert_eq!(metrics.success_rate, metrics.success_count as f64 / ended as f64);
-            let [min, avg, max] = [metrics.min_latency, metrics.avg_latency, metrics.max_latency];
+            assert!(
+                (metrics.rates.success + metrics.rates.error - 1.0).abs() < 1e-9,
+                "{metrics:?}"
+            );
+            assert_eq!(metrics.rates.success, metrics.success_count as f64 / ended as f64);
+            let [min, avg, max] = [metrics.latency.min, metrics.latency.avg, metrics.latency.max];
             // The minimum and the maximum are rounded to two digits, the mean is exact.
             assert!(min <= avg * 1.01 && avg <= max * 1.01, "{metrics:?}");
         }

@@ -131,7 +131,7 @@ async fn a_withheld_result_is_not_cached_and_a_flagged_copy_is_reported_again() 
         withheld_message(read(&host, &uri).await);
         assert_eq!(reads(), attempt, "each asks the server");
     }
-    assert_eq!(host.metrics()["one"].cache_entries, 0);
+    assert_eq!(host.metrics()["one"].cache.entries, 0);
     write(&json!({"results": "flag"}));
     host.reload().await.unwrap();
     let mut events = host.events();
@@ -165,7 +165,7 @@ async fn a_copy_cached_before_a_reload_is_scanned_by_the_current_mode() {
         assert_eq!(reported_items(&mut events, true), [&*uri, "greet"]);
         read(&host, "fx://one/static").await.unwrap();
         assert_eq!(test_env.journal().count("resources/read"), 2, "only copies were looked at");
-        assert_eq!(host.metrics()["one"].cache_entries, 1, "what is held back is dropped");
+        assert_eq!(host.metrics()["one"].cache.entries, 1, "what is held back is dropped");
         write(&json!("off"));
         host.reload().await.unwrap();
         read(&host, &uri).await.unwrap();

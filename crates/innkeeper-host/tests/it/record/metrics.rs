@@ -27,10 +27,10 @@ async fn three_results_and_an_error_are_four_requests_of_which_three_quarters_su
     let metrics = host.metrics();
     let server = &metrics["one"];
     assert_eq!((server.request_count, server.success_count, server.error_count), (4, 3, 1));
-    assert_eq!((server.success_rate, server.error_rate), (0.75, 0.25));
-    assert!(server.avg_latency >= 15.0 && server.max_latency >= 20.0, "{server:?}");
+    assert_eq!((server.rates.success, server.rates.error), (0.75, 0.25));
+    assert!(server.latency.avg >= 15.0 && server.latency.max >= 20.0, "{server:?}");
     let idle = &metrics["idle"];
-    assert_eq!((idle.request_count, idle.error_rate, idle.success_rate), (0, 0.0, 1.0));
+    assert_eq!((idle.request_count, idle.rates.error, idle.rates.success), (0, 0.0, 1.0));
     host.shutdown().await;
     assert_eq!(host.metrics()["one"], *server, "they outlive the servers");
 }
