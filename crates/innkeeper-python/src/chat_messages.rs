@@ -178,8 +178,10 @@ fn finish_reason_from(reason: Option<&str>, has_calls: bool) -> FinishReason {
 /// Returns a response as the dict that every provider's client returns: `response`, `tool_calls`,
 /// `usage` and `finish_reason`.
 pub(crate) fn completion_json(response: &Response, aliases: &Aliases) -> Value {
-    let name = |call: &ToolCall| aliases.alias(&call.name).unwrap_or(&call.name).to_owned();
-    let calls = response.message.calls().map(|call| call_json(call, &name(call)));
+    let calls = response
+        .message
+        .calls()
+        .map(|call| call_json(call, aliases.alias(&call.name).unwrap_or(&call.name)));
     let finish_reason = match &response.finish_reason {
         FinishReason::Stop | FinishReason::Paused => "stop",
         FinishReason::ToolCalls => "tool_calls",

@@ -93,11 +93,11 @@ impl Operation {
             sender.send(complete(work).await).ok();
         });
         let outcome = loop {
-            let wait = || {
+            let received = py.detach(|| {
                 let result = result.lock().unwrap_or_else(PoisonError::into_inner);
                 result.recv_timeout(SIGNAL_INTERVAL)
-            };
-            match py.detach(wait) {
+            });
+            match received {
                 Ok(outcome) => break outcome,
                 Err(RecvTimeoutError::Disconnected) => break Err(Failure::InterpreterExits),
                 Err(RecvTimeoutError::Timeout) => {

@@ -264,9 +264,10 @@ fn check_serve(
         let message = "this system does not support `serve.limits.memory`";
         return Err(Failure::Serve(message.to_owned()));
     }
-    let has_process =
-        |transport: &TransportConfig| matches!(transport, TransportConfig::Stdio { .. });
-    let count = config.servers.values().filter(|server| has_process(&server.transport)).count();
+    let servers = config.servers.values();
+    let processes =
+        servers.filter(|server| matches!(server.transport, TransportConfig::Stdio { .. }));
+    let count = processes.count();
     let maximum = serve.limits.processes;
     if count > usize::try_from(maximum).unwrap_or(usize::MAX) {
         return Err(Failure::Serve(format!(

@@ -194,9 +194,11 @@ impl Scanner<'_> {
 
     fn number(&mut self) -> Token {
         let start = self.position;
-        let is_part = |byte: &u8| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E');
         let rest = &self.text.as_bytes()[start..];
-        let length = rest.iter().position(|byte| !is_part(byte)).unwrap_or(rest.len());
+        let length = rest
+            .iter()
+            .position(|byte| !matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E'))
+            .unwrap_or(rest.len());
         self.position = start + length;
         let digits = &self.text[start..self.position];
         if digits.contains(['.', 'e', 'E']) {
