@@ -6,7 +6,7 @@ use crate::checks::entry_checker::EntryChecker;
 use crate::form::raw;
 use crate::secret::{ExpandedValue, Secret};
 use crate::settings::server::{OauthConfig, OauthGrant};
-use crate::text::key_location::key_segment;
+use crate::text::key_location::{PathSegment, key_segment};
 
 /// Returns the OAuth settings of an entry, or `None` after an error.
 pub(crate) fn oauth(checker: &mut EntryChecker<'_>, typed: raw::Oauth) -> Option<OauthConfig> {
@@ -21,20 +21,13 @@ pub(crate) fn oauth(checker: &mut EntryChecker<'_>, typed: raw::Oauth) -> Option
         Some(typed) => enterprise::enterprise(checker, typed).map(Some),
         None => Some(None),
     };
-    let mut value = |name: &'static str, source_text: Option<String>| match source_text {
-        None => Some(None),
-        Some(source_text) => {
-            let replaced =
-                checker.expand(&[key_segment("oauth"), key_segment(name)], &source_text)?;
-            Some(Some(ExpandedValue::new(replaced.value, source_text)))
-        }
-    };
-    let client_id = value("clientId", typed.client_id);
-    let client_secret = value("clientSecret", typed.client_secret);
-    let private_key = value("privateKey", typed.private_key);
-    let issuer = value("issuer", typed.issuer);
-    let client_metadata_url = value("clientMetadataUrl", typed.client_metadata_url);
-    let redirect_uri = value("redirectUri", typed.redirect_uri);
+    let client_id = expand(checker, &key_path("clientId"), typed.client_id);
+    let client_secret = expand(checker, &key_path("clientSecret"), typed.client_secret);
+    let private_key = expand(checker, &key_path("privateKey"), typed.private_key);
+    let issuer = expand(checker, &key_path("issuer"), typed.issuer);
+    let client_metadata_url =
+        expand(checker, &key_path("clientMetadataUrl"), typed.client_metadata_url);
+    let redirect_uri = expand(checker, &key_path("redirectUri"), typed.redirect_uri);
     let oauth = OauthConfig {
         client_id: client_id?,
         client_secret: client_secret?.map(|secret| Secret::new(secret.expose())),
@@ -52,6 +45,21 @@ pub(crate) fn oauth(checker: &mut EntryChecker<'_>, typed: raw::Oauth) -> Option
     check(checker, &oauth).then_some(oauth)
 }
 
+/// Expands the variables of a value; the outer `None` follows an error.
+fn expand(
+    checker: &mut EntryChecker<'_>,
+    path: &[PathSegment<'_>],
+    source_text: Option<String>,
+) -> Option<Option<ExpandedValue>> {
+    let Some(source_text) = source_text else { return Some(None) };
+    let replaced = checker.expand(path, &source_text)?;
+    Some(Some(ExpandedValue::new(replaced.value, source_text)))
+}
+
+fn key_path(name: &'static str) -> [PathSegment<'static>; 2] {
+    [key_segment("oauth"), key_segment(name)]
+}
+
 fn is_https_with_path(url: &str) -> bool {
     url.strip_prefix("https://").is_some_and(|rest| rest.contains('/'))
 }
@@ -59,7 +67,7 @@ fn is_https_with_path(url: &str) -> bool {
 fn check(checker: &mut EntryChecker<'_>, oauth: &OauthConfig) -> bool {
     let mut complete = true;
     let mut wrong = |name: &'static str, message: &str| {
-        checker.error(&[key_segment("oauth"), key_segment(name)], message);
+        checker.error(&key_path(name), message);
         complete = false;
     };
     if oauth.client_metadata_url.as_ref().is_some_and(|url| !is_https_with_path(url.expose())) {

@@ -137,9 +137,10 @@ fn headers(
             continue;
         }
         let scope = checker.scope;
-        let is_empty =
-            |name: &&String| scope.variable(name).is_some_and(|value| value.trim().is_empty());
-        for variable in replaced.variables.iter().filter(is_empty) {
+        for variable in &replaced.variables {
+            if scope.variable(variable).is_none_or(|value| !value.trim().is_empty()) {
+                continue;
+            }
             checker.warning(&segments, format!("variable `{variable}` is empty"));
         }
         headers.insert(name, Secret::new(replaced.value));

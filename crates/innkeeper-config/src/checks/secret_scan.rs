@@ -80,22 +80,25 @@ fn is_scheme(word: &str) -> bool {
     ["bearer", "basic"].iter().any(|scheme| word.eq_ignore_ascii_case(scheme))
 }
 
+fn is_credential(word: &str) -> bool {
+    word.len() >= MIN_SECRET_LEN && !is_scheme(word)
+}
+
 /// Returns whether a text contains the credentials of an authentication scheme (`Bearer …`), or is
 /// a header with the name of a secret.
 fn has_credentials_header(text: &str) -> bool {
-    let is_secret = |word: &str| word.len() >= MIN_SECRET_LEN && !is_scheme(word);
     let words: Vec<&str> = text
         .split(|c: char| c.is_whitespace() || "\"'`=:,".contains(c))
         .filter(|word| !word.is_empty())
         .collect();
-    let has_scheme = words.windows(2).any(|pair| is_scheme(pair[0]) && is_secret(pair[1]));
+    let has_scheme = words.windows(2).any(|pair| is_scheme(pair[0]) && is_credential(pair[1]));
     let is_header = text.split_once(':').is_some_and(|(before, value)| {
         let name = before.rsplit('=').next().unwrap_or_default();
         let is_name =
             name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
         is_name
             && (is_secret_name(name) || name.eq_ignore_ascii_case("authorization"))
-            && value.split_whitespace().any(is_secret)
+            && value.split_whitespace().any(is_credential)
     });
     has_scheme || is_header
 }

@@ -2,6 +2,7 @@
 
 use url::Url;
 
+use super::expand;
 use crate::checks::entry_checker::EntryChecker;
 use crate::form::raw;
 use crate::secret::{ExpandedValue, Secret};
@@ -13,19 +14,12 @@ pub(super) fn enterprise(
     checker: &mut EntryChecker<'_>,
     typed: raw::Enterprise,
 ) -> Option<EnterpriseConfig> {
-    let mut value = |name: &'static str, source_text: Option<String>| match source_text {
-        None => Some(None),
-        Some(source_text) => {
-            let replaced = checker.expand(&key_path(name), &source_text)?;
-            Some(Some(ExpandedValue::new(replaced.value, source_text)))
-        }
-    };
-    let issuer = value("issuer", typed.issuer);
-    let token_endpoint = value("tokenEndpoint", typed.token_endpoint);
-    let client_id = value("clientId", typed.client_id);
-    let client_secret = value("clientSecret", typed.client_secret);
-    let token = value("idToken", typed.id_token);
-    let file = value("idTokenFile", typed.id_token_file);
+    let issuer = expand(checker, &key_path("issuer"), typed.issuer);
+    let token_endpoint = expand(checker, &key_path("tokenEndpoint"), typed.token_endpoint);
+    let client_id = expand(checker, &key_path("clientId"), typed.client_id);
+    let client_secret = expand(checker, &key_path("clientSecret"), typed.client_secret);
+    let token = expand(checker, &key_path("idToken"), typed.id_token);
+    let file = expand(checker, &key_path("idTokenFile"), typed.id_token_file);
     let issuer = issuer?;
     let endpoint = token_endpoint?;
     let client_id = client_id?;
@@ -50,15 +44,9 @@ pub(super) fn enterprise(
             None
         }
     };
-    let mut needed = |name: &'static str, value: Option<ExpandedValue>| {
-        if value.is_none() {
-            checker.error(&key_path(name)[..2], format!("needs `{name}`"));
-        }
-        value
-    };
-    let issuer = needed("issuer", issuer);
-    let endpoint = needed("tokenEndpoint", endpoint);
-    let client_id = needed("clientId", client_id);
+    let issuer = needed(checker, "issuer", issuer);
+    let endpoint = needed(checker, "tokenEndpoint", endpoint);
+    let client_id = needed(checker, "clientId", client_id);
     let token_endpoint = endpoint?;
     if !is_encrypted_or_local(token_endpoint.expose()) {
         let message = "expected `https://`, or `http://` on this machine";
@@ -70,6 +58,18 @@ pub(super) fn enterprise(
     let client_id = client_id?;
     let id_token = id_token?;
     Some(EnterpriseConfig { issuer, token_endpoint, client_id, client_secret, id_token })
+}
+
+/// Reports a missing value.
+fn needed(
+    checker: &mut EntryChecker<'_>,
+    name: &'static str,
+    value: Option<ExpandedValue>,
+) -> Option<ExpandedValue> {
+    if value.is_none() {
+        checker.error(&key_path(name)[..2], format!("needs `{name}`"));
+    }
+    value
 }
 
 fn key_path(name: &'static str) -> [PathSegment<'static>; 3] {

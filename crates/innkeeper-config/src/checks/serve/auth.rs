@@ -55,7 +55,6 @@ fn api_key(
     typed: raw::ApiKey,
     known: KnownNames<'_>,
 ) -> Option<ApiKeyConfig> {
-    let inner = |key| [path, &[key_segment(key)]].concat();
     let principal = typed.principal.unwrap_or_default();
     if !is_principal(&principal) {
         let message = "needs a `principal` of letters, digits, `_`, `-`, `.` and `@`, at most 128 \
@@ -63,8 +62,8 @@ fn api_key(
         checker.error(path, message);
     }
     let digest = match (typed.sha256, typed.key) {
-        (Some(hash), None) => hashed(checker, &inner("sha256"), &hash),
-        (None, Some(key)) => plain(checker, &inner("key"), &key),
+        (Some(hash), None) => hashed(checker, &inner(path, "sha256"), &hash),
+        (None, Some(key)) => plain(checker, &inner(path, "key"), &key),
         (Some(_), Some(_)) => {
             checker.error(path, "has both `sha256` and `key`");
             None
@@ -74,10 +73,15 @@ fn api_key(
             None
         }
     };
-    let rate = typed.rate.map(|typed| rate(checker, &inner("rate"), typed));
+    let rate = typed.rate.map(|typed| rate(checker, &inner(path, "rate"), typed));
     let tools = tool_filter(typed.allow, typed.deny);
     let binding = binding(checker, path, typed.servers, typed.endpoints, known);
     Some(ApiKeyConfig { principal, sha256: digest?, tools, binding, rate })
+}
+
+/// Returns the path of a member.
+fn inner<'p>(path: &[PathSegment<'p>], key: &'p str) -> Vec<PathSegment<'p>> {
+    [path, &[key_segment(key)]].concat()
 }
 
 /// Names that a client may use.
@@ -91,15 +95,14 @@ fn binding(
     endpoints: NameList,
     known: KnownNames<'_>,
 ) -> BindingConfig {
-    let inner = |key| [path, &[key_segment(key)]].concat();
     let servers = servers.map(|list| {
         let known = known.servers.iter().map(String::as_str);
-        known_names(checker, &inner("servers"), "server", list, &known)
+        known_names(checker, &inner(path, "servers"), "server", list, &known)
     });
     let endpoints = endpoints.map(|list| {
         let named = known.endpoints.iter().map(String::as_str);
         let known = named.chain([MCP_ENDPOINT]);
-        known_names(checker, &inner("endpoints"), "endpoint", list, &known)
+        known_names(checker, &inner(path, "endpoints"), "endpoint", list, &known)
     });
     BindingConfig { servers, endpoints }
 }
