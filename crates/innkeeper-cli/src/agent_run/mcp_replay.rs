@@ -4,12 +4,16 @@
 //! tool call must be a recorded one. Before its result come the recorded questions of the server, whose
 //! answers must be the recorded ones, and its progress.
 
+mod servers_state;
+
+pub(super) use servers_state::ServersState;
+
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use innkeeper_agent::golden::{
     AnswerRecord, Golden, Miss, NotificationRecord, Outcome, ProgressRecord, QuestionRecord,
-    Script, SentCall, ToolCallRecord, differences, with_member, without_members,
+    SentCall, ToolCallRecord, differences, with_member, without_members,
 };
 use innkeeper_protocol::envelope::{self, ErrorId, code};
 use innkeeper_protocol::{ErrorObject, Incoming, Message, RequestId, method};
@@ -17,84 +21,10 @@ use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::mcp_recording::{CallParams, empty_object, text};
+use servers_state::ServedState;
 
 /// Maximum number of differences in a miss.
 const MAX_DIFFERENCES: usize = 8;
-
-/// The methods of requests that an agent makes on purpose.
-const COUNTED_METHODS: [&str; 3] =
-    [method::RESOURCES_READ, method::PROMPTS_GET, method::COMPLETION_COMPLETE];
-
-/// What the agent has had of its servers.
-#[derive(Debug)]
-pub(super) struct ServersState {
-    pub(super) script: Script,
-    served: Vec<ServedState>,
-}
-
-/// What the agent has had of one command line.
-#[derive(Clone, Debug)]
-struct ServedState {
-    is_connected: bool,
-    used_answers: Vec<bool>,
-    answers: usize,
-    sent_notifications: Vec<bool>,
-}
-
-impl ServersState {
-    pub(super) fn new(golden: &Golden) -> Self {
-        let served = golden.served.iter().map(|served| ServedState {
-            is_connected: false,
-            used_answers: vec![false; served.answers.len()],
-            answers: 0,
-            sent_notifications: vec![false; served.notifications.len()],
-        });
-        Self { script: Script::new(golden), served: served.collect() }
-    }
-
-    /// Returns the recorded answers that nothing asked for. An agent may list its tools as often as it
-    /// likes.
-    pub(super) fn unused(&self, golden: &Golden) -> Vec<String> {
-        let mut unused = self.script.unused();
-        for (served, state) in golden.served.iter().zip(&self.served) {
-            let command = || format!("`innkeeper {}`", served.arguments.join(" "));
-            if !state.is_connected {
-                unused.push(command());
-                continue;
-            }
-            let answers = served.answers.iter().zip(&state.used_answers);
-            let skipped = answers.filter(|(answer, is_used)| {
-                !**is_used && COUNTED_METHODS.contains(&&*answer.method)
-            });
-            unused
-                .extend(skipped.map(|(answer, _)| format!("`{}` of {}", answer.method, command())));
-        }
-        unused
-    }
-
-    /// Returns the recorded command line that a client has started: the same one, else one that
-    /// differs in its paths only, else the next one that no client has started.
-    fn connect(&mut self, golden: &Golden, arguments: &[String]) -> Option<usize> {
-        let sent = file_names(arguments);
-        let is_same = |at: &usize| golden.served[*at].arguments == arguments;
-        let is_alike = |at: &usize| file_names(&golden.served[*at].arguments) == sent;
-        let all = 0..golden.served.len();
-        let free = |at: &usize| !self.served[*at].is_connected;
-        let found = all.clone().filter(free).find(is_same);
-        let found = found.or_else(|| all.clone().find(is_same));
-        let found = found.or_else(|| all.clone().filter(free).find(is_alike));
-        let found = found.or_else(|| all.clone().find(is_alike));
-        let found = found.or_else(|| all.clone().find(free));
-        let served = found.or_else(|| (golden.served.len() == 1).then_some(0))?;
-        self.served[served].is_connected = true;
-        Some(served)
-    }
-}
-
-/// Returns arguments without the directories of their paths.
-fn file_names(arguments: &[String]) -> Vec<&str> {
-    arguments.iter().map(|text| text.rsplit('/').next().unwrap_or_default()).collect()
-}
 
 /// One connection of an MCP client.
 #[derive(Debug)]
