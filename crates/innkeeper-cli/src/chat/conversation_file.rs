@@ -3,7 +3,10 @@
 //! The file has one JSON object a line: a header, messages, summaries and titles. A line that a kill
 //! cut off is left out.
 
-use std::collections::HashSet;
+mod directory;
+
+pub(crate) use directory::{earlier_messages, list, remove};
+
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -17,6 +20,7 @@ use crate::atomic_file;
 use crate::exit::CliError;
 use crate::input_file;
 use crate::timestamp;
+use directory::{find, id_of, list_files};
 
 /// The version of the file format.
 const FORMAT_VERSION: u32 = 1;
@@ -26,17 +30,6 @@ const EXTENSION: &str = "jsonl";
 
 /// Maximum size of a file: the text of the largest conversation with escapes.
 const MAX_FILE_BYTES: u64 = 4 * MAX_BYTES as u64;
-
-/// Maximum number of conversations in a list.
-const MAX_LISTED: usize = 50;
-
-/// Maximum number of files and of bytes that a search for earlier messages reads.
-const MAX_SEARCHED_FILES: usize = 200;
-const MAX_SEARCHED_BYTES: u64 = 64 << 20;
-
-/// Maximum number of earlier messages, and of bytes of one of them.
-const MAX_EARLIER_MESSAGES: usize = 1_000;
-const MAX_EARLIER_BYTES: usize = 64 << 10;
 
 /// Maximum number of characters of a title.
 const MAX_TITLE_CHARS: usize = 60;
@@ -70,15 +63,6 @@ pub(crate) struct ConversationFile {
     messages: usize,
     omitted: OmittedHistory,
     title: Option<String>,
-}
-
-/// A stored conversation in a list.
-#[derive(Debug)]
-pub(crate) struct StoredConversation {
-    pub(crate) id: String,
-    pub(crate) title: String,
-    pub(crate) messages: usize,
-    pub(crate) modified: SystemTime,
 }
 
 impl ConversationFile {
@@ -251,82 +235,6 @@ fn to_text(lines: &[WrittenLine<'_>]) -> io::Result<String> {
     Ok(text)
 }
 
-/// Lists the stored conversations, newest first. Files that cannot be read are left out.
-pub(crate) fn list(directory: &Path) -> Vec<StoredConversation> {
-    let mut files = list_files(directory);
-    files.sort_by_key(|(_, modified)| std::cmp::Reverse(*modified));
-    let conversations = files.into_iter().take(MAX_LISTED).filter_map(|(path, modified)| {
-        let bytes = input_file::read_bytes(&path, MAX_FILE_BYTES).ok()?;
-        let stored = parse(complete_lines(&bytes)).ok()?;
-        let title = stored.title.or_else(|| first_words(&stored.conversation)).unwrap_or_default();
-        let messages = stored.conversation.messages().len();
-        Some(StoredConversation { id: id_of(&path), title, messages, modified })
-    });
-    conversations.collect()
-}
-
-/// Removes the conversation with this whole id, and returns its title.
-pub(crate) fn remove(directory: &Path, id: &str) -> Result<String, CliError> {
-    let files = list_files(directory);
-    let Some((path, _)) = files.into_iter().find(|(path, _)| id_of(path) == id) else {
-        return Err(CliError::usage(format!("no stored conversation `{id}`"))
-            .with_hint("the whole id is needed"));
-    };
-    let failure =
-        |error| CliError::failure(format!("cannot remove `{}`", path.display())).with_source(error);
-    let file = private_options().open(&path).map_err(failure)?;
-    // Another program must not lose the file of its conversation.
-    let _locked = ConversationFile::locked(path.clone(), file)?;
-    let bytes = input_file::read_bytes(&path, MAX_FILE_BYTES).unwrap_or_default();
-    let stored = parse(complete_lines(&bytes)).ok();
-    let title = stored.and_then(|it| it.title.or_else(|| first_words(&it.conversation)));
-    std::fs::remove_file(&path).map_err(failure)?;
-    Ok(title.unwrap_or_default())
-}
-
-/// Returns the messages of the user in all stored conversations except one, newest first, each once.
-/// Reads the newest files, up to a number of files and bytes.
-pub(crate) fn earlier_messages(directory: &Path, except: Option<&str>) -> Vec<String> {
-    let mut files = list_files(directory);
-    files.retain(|(path, _)| Some(&*id_of(path)) != except);
-    files.sort_by_key(|(_, modified)| std::cmp::Reverse(*modified));
-    let mut messages = Vec::new();
-    let mut known = HashSet::new();
-    let mut room = MAX_SEARCHED_BYTES;
-    for (path, _) in files.into_iter().take(MAX_SEARCHED_FILES) {
-        let Ok(bytes) = input_file::read_bytes(&path, room) else { continue };
-        room -= bytes.len() as u64;
-        let texts: Vec<String> =
-            complete_lines(&bytes).split(|byte| *byte == b'\n').filter_map(typed_text).collect();
-        let new = texts.into_iter().rev().filter(|text| known.insert(text.clone()));
-        messages.extend(new.take(MAX_EARLIER_MESSAGES - messages.len()));
-        if messages.len() == MAX_EARLIER_MESSAGES {
-            break;
-        }
-    }
-    messages
-}
-
-/// Returns the text that a person typed, of a line with a message of the user; attachments are before
-/// the text.
-fn typed_text(line: &[u8]) -> Option<String> {
-    let Ok(StoredLine::Message(message)) = serde_json::from_slice(line) else { return None };
-    let Ok(Message::User(content)) = serde_json::from_str(message.get()) else { return None };
-    let text = content.blocks().last()?.to_text()?.into_owned();
-    Some(text).filter(|text| !text.trim().is_empty() && text.len() <= MAX_EARLIER_BYTES)
-}
-
-fn first_words(conversation: &Conversation) -> Option<String> {
-    conversation.messages().iter().find_map(|message| match message {
-        Message::User(content) => {
-            let text = content.to_text();
-            let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-            Some(words.chars().take(MAX_TITLE_CHARS).collect())
-        }
-        Message::Assistant(_) | Message::ToolResults(_) => None,
-    })
-}
-
 struct ParsedFile {
     conversation: Conversation,
     title: Option<String>,
@@ -366,35 +274,6 @@ fn parse(bytes: &[u8]) -> Result<ParsedFile, String> {
     let stored = format!(r#"{{"version":1,"messages":[{}]{omitted}}}"#, messages.join(","));
     let conversation = serde_json::from_str(&stored).map_err(|error| error.to_string())?;
     Ok(ParsedFile { conversation, title })
-}
-
-/// Returns the file of an id, or of the only id that starts with this text.
-fn find(directory: &Path, id: &str) -> Result<PathBuf, CliError> {
-    let files = list_files(directory);
-    let matching: Vec<_> = files.iter().filter(|(path, _)| id_of(path).starts_with(id)).collect();
-    let exact = matching.iter().find(|(path, _)| id_of(path) == id);
-    match (exact, &*matching) {
-        (Some((path, _)), _) | (None, [(path, _)]) => Ok(path.clone()),
-        (None, []) => Err(CliError::usage(format!("no stored conversation `{id}`"))
-            .with_hint("run `innkeeper chat --list` to list the conversations")),
-        (None, _) => Err(CliError::usage(format!("several conversations start with `{id}`"))
-            .with_hint("run `innkeeper chat --list` to list the conversations")),
-    }
-}
-
-fn list_files(directory: &Path) -> Vec<(PathBuf, SystemTime)> {
-    let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
-    let files = entries.filter_map(|entry| {
-        let path = entry.ok()?.path();
-        let is_conversation = path.extension().is_some_and(|extension| extension == EXTENSION);
-        let modified = path.metadata().and_then(|metadata| metadata.modified()).ok()?;
-        is_conversation.then_some((path, modified))
-    });
-    files.collect()
-}
-
-fn id_of(path: &Path) -> String {
-    path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 /// Options for a file that is read and appended to by its owner only.

@@ -5,6 +5,7 @@ use innkeeper_agent::provider::Response;
 use proptest::prelude::*;
 use tempfile::TempDir;
 
+use super::directory::MAX_EARLIER_MESSAGES;
 use super::*;
 
 fn conversation(exchanges: usize) -> Conversation {
