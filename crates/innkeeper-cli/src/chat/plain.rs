@@ -20,15 +20,13 @@ use std::path::PathBuf;
 
 use futures_util::StreamExt as _;
 use innkeeper_agent::content::Content;
-use innkeeper_host::{Environment, HostEvent};
-use tokio::sync::broadcast::{self, error::RecvError};
+use innkeeper_host::Environment;
 use tokio::sync::mpsc::Receiver;
 
 use super::attachment;
 use super::command_work;
 use super::file_thread::FileThreads;
 use super::question::Question;
-use super::server_log::{DEFAULT_LOG_LEVEL, ServerLog};
 use super::session::ChatSession;
 use super::slash_command::{SlashCommand, TypedLine, parse_line};
 use crate::exit::CliError;
@@ -40,6 +38,7 @@ use line_question::{LineOutcome, LineQuestion};
 use open_questions::{OpenQuestions, Withdrawn};
 use progress_filter::ProgressFilter;
 use repeated_text::RepeatedText;
+use server_lines::ServerMessages;
 
 /// Maximum number of messages that a program sends during a run.
 const MAX_WAITING_MESSAGES: usize = 64;
@@ -66,28 +65,43 @@ enum PlainInput {
     Message(String),
 }
 
+/// What comes from stdin.
+struct PlainInputs {
+    lines: LineInput,
+    /// What a program sent during a run.
+    waiting: VecDeque<PlainInput>,
+    /// Whether stdin is a terminal, so that a person can answer questions.
+    has_person: bool,
+}
+
+/// The text for the editor.
+#[derive(Default)]
+struct Draft {
+    text: String,
+    /// Whether an empty line sends the text.
+    is_ready: bool,
+}
+
+impl Draft {
+    /// Takes the text if an empty line sends it.
+    fn take_ready(&mut self) -> Option<String> {
+        std::mem::take(&mut self.is_ready).then(|| std::mem::take(&mut self.text))
+    }
+}
+
 /// A chat line by line.
 struct PlainChat<'o> {
     session: ChatSession,
     context: PlainContext,
     output: &'o mut Output,
-    input: LineInput,
-    /// What a program sent during a run.
-    waiting: VecDeque<PlainInput>,
+    inputs: PlainInputs,
     open: OpenQuestions,
     progress: ProgressFilter,
     threads: FileThreads,
-    /// `None` after the end of the host.
-    host_events: Option<broadcast::Receiver<HostEvent>>,
-    server_log: ServerLog,
+    servers: ServerMessages,
     /// What is attached to the next message.
     attachments: Vec<(String, Content)>,
-    /// The text for the editor.
-    draft: String,
-    /// Whether an empty line sends the draft.
-    is_draft_ready: bool,
-    /// Whether the input is a terminal, so that a person can answer questions.
-    has_person: bool,
+    draft: Draft,
     /// Whether the last text has no newline at its end.
     has_open_line: bool,
     repeated_text: RepeatedText,
@@ -109,22 +123,22 @@ pub(crate) async fn run(
     output: &mut Output,
     first_message: Option<String>,
 ) -> Result<PlainEnd, CliError> {
-    let host_events = Some(session.host().events());
+    let servers = ServerMessages::new(session.host());
     let mut chat = PlainChat {
         session,
         context,
         output,
-        input: LineInput::start()?,
-        waiting: VecDeque::new(),
+        inputs: PlainInputs {
+            lines: LineInput::start()?,
+            waiting: VecDeque::new(),
+            has_person: io::stdin().is_terminal(),
+        },
         open: OpenQuestions::default(),
         progress: ProgressFilter::default(),
         threads: FileThreads::default(),
-        host_events,
-        server_log: ServerLog::new(DEFAULT_LOG_LEVEL),
+        servers,
         attachments: Vec::new(),
-        draft: String::new(),
-        is_draft_ready: false,
-        has_person: io::stdin().is_terminal(),
+        draft: Draft::default(),
         has_open_line: false,
         repeated_text: RepeatedText::default(),
         has_failed: false,
@@ -133,7 +147,7 @@ pub(crate) async fn run(
         chat.send(&message).await?;
     }
     chat.run_loop().await?;
-    let has_failed = chat.has_failed && !chat.has_person;
+    let has_failed = chat.has_failed && !chat.inputs.has_person;
     Ok(PlainEnd { session: chat.session, has_failed })
 }
 
@@ -149,8 +163,7 @@ impl PlainChat<'_> {
             };
             let line = line.trim();
             if line.is_empty() {
-                if std::mem::take(&mut self.is_draft_ready) {
-                    let message = std::mem::take(&mut self.draft);
+                if let Some(message) = self.draft.take_ready() {
                     self.send(&message).await?;
                 }
                 continue;
@@ -172,7 +185,7 @@ impl PlainChat<'_> {
 
     /// Waits for the next message or command; `None` at the end of the input.
     async fn next_input(&mut self) -> Result<Option<PlainInput>, CliError> {
-        if let Some(waiting) = self.waiting.pop_front() {
+        if let Some(waiting) = self.inputs.waiting.pop_front() {
             return Ok(Some(waiting));
         }
         loop {
@@ -184,8 +197,8 @@ impl PlainChat<'_> {
                 Some(question) = self.context.questions.recv(), if !self.open.has_line() => {
                     self.on_question(question)?;
                 }
-                event = next_host_event(&mut self.host_events) => self.on_host_event(event)?,
-                line = self.input.next() => {
+                event = self.servers.next() => self.on_host_event(event)?,
+                line = self.inputs.lines.next() => {
                     let Some(line) = line else { return Ok(None) };
                     if let Some(input) = self.on_line(line)? {
                         return Ok(Some(input));
@@ -222,8 +235,8 @@ impl PlainChat<'_> {
                 Some(question) = self.context.questions.recv(), if !self.open.has_line() => {
                     self.on_question(question)?;
                 }
-                event = next_host_event(&mut self.host_events) => self.on_host_event(event)?,
-                line = self.input.next(), if self.reads_during_run() => {
+                event = self.servers.next() => self.on_host_event(event)?,
+                line = self.inputs.lines.next(), if self.reads_during_run() => {
                     self.on_line_during_run(line)?;
                 }
             }
@@ -233,7 +246,7 @@ impl PlainChat<'_> {
     /// Returns whether lines are read during a run: answers only.
     fn reads_during_run(&self) -> bool {
         let is_answerable = self.open.has_line() || self.context.has_responder;
-        is_answerable && !self.input.is_closed()
+        is_answerable && !self.inputs.lines.is_closed()
     }
 
     fn on_line_during_run(&mut self, line: Option<InputLine>) -> Result<(), CliError> {
@@ -243,8 +256,8 @@ impl PlainChat<'_> {
             return Ok(());
         };
         let Some(input) = self.on_line(line)? else { return Ok(()) };
-        if self.waiting.len() < MAX_WAITING_MESSAGES {
-            self.waiting.push_back(input);
+        if self.inputs.waiting.len() < MAX_WAITING_MESSAGES {
+            self.inputs.waiting.push_back(input);
             return Ok(());
         }
         let text = format!("the message is lost: {MAX_WAITING_MESSAGES} messages wait");
@@ -279,7 +292,7 @@ impl PlainChat<'_> {
 
     fn on_question(&mut self, question: Question) -> Result<(), CliError> {
         if self.output.is_json() {
-            let has_responder = self.context.has_responder && !self.input.is_closed();
+            let has_responder = self.context.has_responder && !self.inputs.lines.is_closed();
             let id = has_responder.then(|| self.open.next_id());
             self.output.print_json_line(&JsonEvent::question(&question, id))?;
             if has_responder {
@@ -288,7 +301,7 @@ impl PlainChat<'_> {
             // Without a responder, the dropped question is denied.
             return Ok(());
         }
-        if self.has_person && !self.input.is_closed() {
+        if self.inputs.has_person && !self.inputs.lines.is_closed() {
             let question = LineQuestion::new(question);
             self.end_line()?;
             self.output.print_untrusted(&question.text())?;
@@ -331,7 +344,7 @@ impl PlainChat<'_> {
     }
 
     fn print_prompt(&mut self) -> io::Result<()> {
-        if self.has_person && !self.output.is_json() && !self.open.has_line() {
+        if self.inputs.has_person && !self.output.is_json() && !self.open.has_line() {
             self.end_line()?;
             self.output.print_chunk("> ")?;
             self.has_open_line = true;
@@ -350,15 +363,5 @@ impl PlainChat<'_> {
             self.output.print_data("")?;
         }
         Ok(())
-    }
-}
-
-/// Returns the next event of the host; waits forever after the end of the host.
-async fn next_host_event(
-    events: &mut Option<broadcast::Receiver<HostEvent>>,
-) -> Result<HostEvent, RecvError> {
-    match events {
-        Some(events) => events.recv().await,
-        None => std::future::pending().await,
     }
 }

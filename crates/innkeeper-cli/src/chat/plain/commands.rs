@@ -68,7 +68,7 @@ impl PlainChat<'_> {
             SlashCommand::Undo => match session.remove_last_exchange() {
                 Ok(Some(message)) => {
                     let text = format!("removed: {}", shorten(&message, MAX_SHOWN_CHARS));
-                    self.draft = message;
+                    self.draft.text = message;
                     Ok(text)
                 }
                 Ok(None) => Ok("the conversation is empty".to_owned()),
@@ -155,16 +155,16 @@ impl PlainChat<'_> {
 
     /// Opens the draft in the editor of the user. The next empty line sends the draft.
     async fn edit(&mut self) -> Result<String, CliError> {
-        if !self.has_person || self.output.is_json() {
+        if !self.inputs.has_person || self.output.is_json() {
             return Err(CliError::usage("this command needs a terminal"));
         }
-        let text = external_editor::edit(&self.context.environment, &self.draft).await?;
-        self.is_draft_ready = !text.is_empty();
-        self.draft = text;
-        Ok(match self.is_draft_ready {
+        let text = external_editor::edit(&self.context.environment, &self.draft.text).await?;
+        self.draft.is_ready = !text.is_empty();
+        self.draft.text = text;
+        Ok(match self.draft.is_ready {
             true => format!(
                 "{}\nEnter sends this text, /edit changes the text, another line is sent instead",
-                self.draft
+                self.draft.text
             ),
             false => "the text is empty".to_owned(),
         })

@@ -1,15 +1,37 @@
 //! Prints the log messages of servers.
 
-use innkeeper_host::HostEvent;
+use innkeeper_host::{Host, HostEvent};
+use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::Instant;
 
 use super::PlainChat;
 use super::json_event::JsonEvent;
 use crate::chat::command_work;
-use crate::chat::server_log::{LogMessage, LogMessageOutcome};
+use crate::chat::server_log::{DEFAULT_LOG_LEVEL, LogMessage, LogMessageOutcome, ServerLog};
 use crate::exit::CliError;
 use crate::output::Style;
+
+/// The messages of the servers.
+pub(super) struct ServerMessages {
+    /// `None` after the end of the host.
+    events: Option<Receiver<HostEvent>>,
+    log: ServerLog,
+}
+
+impl ServerMessages {
+    pub(super) fn new(host: &Host) -> Self {
+        Self { events: Some(host.events()), log: ServerLog::new(DEFAULT_LOG_LEVEL) }
+    }
+
+    /// Returns the next event of the host; waits forever after the end of the host.
+    pub(super) async fn next(&mut self) -> Result<HostEvent, RecvError> {
+        match &mut self.events {
+            Some(events) => events.recv().await,
+            None => std::future::pending().await,
+        }
+    }
+}
 
 impl PlainChat<'_> {
     /// Prints the log message of an event, if the level and the limit of the server allow the message.
@@ -25,18 +47,18 @@ impl PlainChat<'_> {
                     logger: logger.as_deref(),
                     data: data.as_deref(),
                 };
-                match self.server_log.on_message(message, Instant::now()) {
+                match self.servers.log.on_message(message, Instant::now()) {
                     LogMessageOutcome::Hidden | LogMessageOutcome::LeftOut => Ok(()),
                     LogMessageOutcome::Shown(line, _) => self.print_server_line(&line),
                 }
             }
             Ok(_) => Ok(()),
             Err(RecvError::Lagged(_)) => {
-                self.server_log.on_lost();
+                self.servers.log.on_lost();
                 Ok(())
             }
             Err(RecvError::Closed) => {
-                self.host_events = None;
+                self.servers.events = None;
                 Ok(())
             }
         }
@@ -44,7 +66,7 @@ impl PlainChat<'_> {
 
     /// Prints how many log messages were left out since the last call.
     pub(super) fn print_left_out_messages(&mut self) -> Result<(), CliError> {
-        match self.server_log.take_note(|_| false) {
+        match self.servers.log.take_note(|_| false) {
             Some((_, note)) => self.print_server_line(&note),
             None => Ok(()),
         }
@@ -61,9 +83,9 @@ impl PlainChat<'_> {
 
     /// Changes the level from which on log messages are shown, and asks the servers for the level.
     pub(super) async fn set_log_level(&mut self, argument: &str) -> Result<String, CliError> {
-        self.server_log.set_level(argument)?;
-        let level = self.server_log.level();
-        let text = self.server_log.level_text();
+        self.servers.log.set_level(argument)?;
+        let level = self.servers.log.level();
+        let text = self.servers.log.level_text();
         command_work::request_log_level(self.session.host().clone(), level, text).await
     }
 }

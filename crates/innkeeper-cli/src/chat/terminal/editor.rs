@@ -33,6 +33,8 @@ pub(crate) struct Editor {
     recalled: Option<(usize, String)>,
     /// Whether the history has the messages of earlier conversations.
     has_earlier_messages: bool,
+    /// Whether a key needs the messages of earlier conversations.
+    wants_earlier_messages: bool,
     /// Whether the last key asked for a message that is older than the history.
     wants_older: bool,
 }
@@ -57,6 +59,7 @@ impl Editor {
             history: Vec::new(),
             recalled: None,
             has_earlier_messages: false,
+            wants_earlier_messages: false,
             wants_older: false,
         }
     }
@@ -158,8 +161,14 @@ impl Editor {
         self.history = newest;
     }
 
-    pub(crate) fn has_earlier_messages(&self) -> bool {
-        self.has_earlier_messages
+    /// Asks for the messages of earlier conversations.
+    pub(crate) fn want_earlier_messages(&mut self) {
+        self.wants_earlier_messages = true;
+    }
+
+    /// Returns whether a key needs the messages of earlier conversations for the first time.
+    pub(crate) fn take_wish_for_earlier_messages(&mut self) -> bool {
+        std::mem::take(&mut self.wants_earlier_messages) && !self.has_earlier_messages
     }
 
     /// Adds messages of earlier conversations, newest first, before the history; returns the number

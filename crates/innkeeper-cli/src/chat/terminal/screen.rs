@@ -82,8 +82,6 @@ pub(crate) struct Screen {
     questions: QuestionQueue,
     suggestions: Option<Suggestions>,
     search: Option<HistorySearch>,
-    /// Whether a key needs the messages of earlier conversations.
-    wants_earlier_messages: bool,
     run: Option<RunView>,
     queued: VecDeque<String>,
     last_interrupt: Option<Instant>,
@@ -103,7 +101,6 @@ impl Screen {
             questions: QuestionQueue::default(),
             suggestions: None,
             search: None,
-            wants_earlier_messages: false,
             run: None,
             queued: VecDeque::new(),
             last_interrupt: None,
@@ -199,11 +196,6 @@ impl Screen {
             true => self.transcript.notice_before_response(role, line),
             false => self.transcript.notice(role, line),
         }
-    }
-
-    /// Returns whether a key needs the messages of earlier conversations for the first time.
-    pub(crate) fn take_wish_for_earlier_messages(&mut self) -> bool {
-        std::mem::take(&mut self.wants_earlier_messages) && !self.editor.has_earlier_messages()
     }
 
     /// Adds the messages of earlier conversations, newest first, to the history.

@@ -86,7 +86,8 @@ impl App {
 
     /// Reads the messages of earlier conversations if a key needs them.
     pub(super) fn read_earlier_messages(&mut self) {
-        if !self.screen.take_wish_for_earlier_messages() || self.searches.earlier_messages.is_some()
+        if !self.screen.editor.take_wish_for_earlier_messages()
+            || self.searches.earlier_messages.is_some()
         {
             return;
         }

@@ -76,7 +76,7 @@ impl Screen {
             KeyCode::Char('o') if is_control(key, 'o') => self.transcript.toggle_all_details(),
             KeyCode::Char('r') if is_control(key, 'r') => {
                 self.search = Some(HistorySearch { text: String::new(), found: None });
-                self.wants_earlier_messages = true;
+                self.editor.want_earlier_messages();
             }
             KeyCode::Char('x') if is_control(key, 'x') => {
                 return Some(Some(Action::Command(SlashCommand::Edit, String::new())));
@@ -155,7 +155,9 @@ impl Screen {
             }
             _ => {
                 self.editor.on_key(key);
-                self.wants_earlier_messages |= key.code == KeyCode::Up;
+                if key.code == KeyCode::Up {
+                    self.editor.want_earlier_messages();
+                }
                 let before = self.editor.text_before_cursor();
                 let is_at_end = before.len() == self.editor.shown_text().len();
                 self.suggestions = Some(before)

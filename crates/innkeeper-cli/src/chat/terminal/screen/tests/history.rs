@@ -30,9 +30,9 @@ fn messages(texts: &[&str]) -> Vec<String> {
 async fn messages_of_earlier_conversations_are_read_when_a_key_needs_them() {
     let mut screen = Screen::new(Theme::Plain);
     send(&mut screen, "this one");
-    assert!(!screen.take_wish_for_earlier_messages());
+    assert!(!screen.editor.take_wish_for_earlier_messages());
     assert_eq!(up(&mut screen), "this one");
-    assert!(screen.take_wish_for_earlier_messages());
+    assert!(screen.editor.take_wish_for_earlier_messages());
     // The person waits for an older message.
     assert_eq!(up(&mut screen), "this one");
     screen.on_earlier_messages(messages(&["newer", "this one", "newer", "oldest"]));
@@ -40,7 +40,7 @@ async fn messages_of_earlier_conversations_are_read_when_a_key_needs_them() {
     assert_eq!(up(&mut screen), "oldest");
     assert_eq!(up(&mut screen), "oldest");
     assert_eq!([down(&mut screen), down(&mut screen)], ["newer", "this one"]);
-    assert!(!screen.take_wish_for_earlier_messages(), "they are read once");
+    assert!(!screen.editor.take_wish_for_earlier_messages(), "they are read once");
 }
 
 #[tokio::test(start_paused = true)]
@@ -48,7 +48,7 @@ async fn the_search_finds_messages_of_earlier_conversations() {
     let mut screen = Screen::new(Theme::Plain);
     send(&mut screen, "list files");
     press(&mut screen, KeyCode::Char('r'), KeyModifiers::CONTROL);
-    assert!(screen.take_wish_for_earlier_messages());
+    assert!(screen.editor.take_wish_for_earlier_messages());
     type_text(&mut screen, "notes");
     assert_shown(&mut screen, (60, 12), "search `notes`: no message");
     screen.on_earlier_messages(messages(&["list notes", "add notes"]));
