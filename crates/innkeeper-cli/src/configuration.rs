@@ -146,9 +146,9 @@ pub(crate) fn config_for_item(
     let split = |is_server: &dyn Fn(&str) -> bool| {
         innkeeper_host::split_name(name, is_server).map(|(server, _)| server)
     };
-    let is_enabled =
-        |server: &str| config.servers.contains_key(server) || config.invalid.contains_key(server);
-    if let Some(server) = split(&is_enabled) {
+    if let Some(server) =
+        split(&|server| config.servers.contains_key(server) || config.invalid.contains_key(server))
+    {
         return Ok((config_for_server(config, server)?, Some(server.to_owned())));
     }
     if let Some(server) = split(&|server| config.disabled.contains_key(server)) {

@@ -232,14 +232,20 @@ pub(crate) fn server_failures(
     host: &Host,
     secret_mask: &SecretMask,
 ) -> BTreeMap<String, Option<String>> {
-    let failure = |status: &ServerStatus| match status.state {
+    host.status()
+        .iter()
+        .map(|(name, status)| (name.to_string(), failure(status, secret_mask)))
+        .collect()
+}
+
+fn failure(status: &ServerStatus, secret_mask: &SecretMask) -> Option<String> {
+    match status.state {
         ServerState::Ready => None,
         ServerState::Starting | ServerState::Unavailable | ServerState::Shutdown => {
             let reason = status.reason.as_deref().unwrap_or("not started");
             Some(secret_mask.apply(reason).into_owned())
         }
-    };
-    host.status().iter().map(|(name, status)| (name.to_string(), failure(status))).collect()
+    }
 }
 
 /// Adds a line for each server that failed to an error: one of these servers may have the item that

@@ -25,7 +25,6 @@ impl SecretMask {
     /// the launches, which must be shown as they are: a file could hide its command by repeating it
     /// in a variable.
     pub(crate) fn add_config(&self, config: &Config) {
-        let is_in_name = |value: &str| config.servers.keys().any(|name| name.contains(value));
         let mut masked = self.0.write().unwrap_or_else(PoisonError::into_inner);
         for server in config.servers.values() {
             let values = match &server.transport {
@@ -39,7 +38,9 @@ impl SecretMask {
                 }
                 TransportConfig::InProcess => continue,
             };
-            let values = values.values().filter(|value| !is_in_name(value.expose()));
+            let values = values
+                .values()
+                .filter(|value| !config.servers.keys().any(|name| name.contains(value.expose())));
             masked.values.extend(values.cloned());
         }
         // A value that contains another value is masked first.

@@ -94,11 +94,10 @@ impl ArgumentInput {
             self.object.extend(arguments);
             return Ok(self.object);
         }
-        let is_there = |key: &str| {
-            self.object.contains_key(key)
-                || values.keys().any(|given| given.split('.').next() == Some(key))
-        };
-        let missing = expected_type::required_keys(schema).into_iter().filter(|key| !is_there(key));
+        let missing = expected_type::required_keys(schema).into_iter().filter(|key| {
+            !self.object.contains_key(*key)
+                && !values.keys().any(|given| given.split('.').next() == Some(*key))
+        });
         problems.extend(missing.map(|key| ArgumentError::Missing { key: key.to_owned() }));
         Err(problems)
     }

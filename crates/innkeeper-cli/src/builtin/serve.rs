@@ -30,7 +30,6 @@ pub(super) fn run(
 ) -> io::Result<()> {
     let mut session = Session::new(service);
     let mut framer = LineFramer::new(DEFAULT_MAX_LINE_BYTES);
-    let mut send = |lines: &[u8]| output.write_all(lines).and_then(|()| output.flush());
     let mut bytes = [0; 8 << 10];
     loop {
         let read = match input.read(&mut bytes) {
@@ -41,7 +40,8 @@ pub(super) fn run(
         framer.read_buffer().extend_from_slice(&bytes[..read]);
         let ended = read == 0;
         while let Some(frame) = if ended { framer.finish() } else { framer.next_frame() } {
-            match send(&respond(&mut session, &frame)?) {
+            let lines = respond(&mut session, &frame)?;
+            match output.write_all(&lines).and_then(|()| output.flush()) {
                 Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(()),
                 sent => sent?,
             }

@@ -55,12 +55,10 @@ pub(super) fn replace_stdio_of_serve(line: impl IntoIterator<Item = OsString>) -
     if !args[..end].iter().any(|arg| arg == "serve") {
         return args;
     }
-    let has_command = |index: usize| {
-        let next = args.get(index + 1).map(|next| next.to_string_lossy());
-        next.is_some_and(|next| !next.starts_with('-') && next != "serve")
-    };
     let replaced = args.iter().enumerate().map(|(index, arg)| {
-        if index < end && arg == "--stdio" && !has_command(index) {
+        let next = args.get(index + 1).map(|next| next.to_string_lossy());
+        let has_command = next.is_some_and(|next| !next.starts_with('-') && next != "serve");
+        if index < end && arg == "--stdio" && !has_command {
             OsString::from(SERVE_ON_STDIO)
         } else {
             arg.clone()

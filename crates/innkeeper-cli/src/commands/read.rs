@@ -63,7 +63,6 @@ fn print_contents(
     blobs: &BlobDirectory,
     contents: &str,
 ) -> Result<(), CliError> {
-    let pieces = || skim::elements(contents).map(ContentPiece::from_resource);
     let (is_empty, has_several) = match skim::elements(contents).take(2).count() {
         0 => (true, false),
         1 => (false, false),
@@ -75,7 +74,7 @@ fn print_contents(
     let is_terminal = output.is_terminal();
     let mut printer = ContentPrinter::new(output, blobs);
     let has_headings = is_terminal && has_several;
-    for piece in pieces() {
+    for piece in skim::elements(contents).map(ContentPiece::from_resource) {
         match piece {
             ContentPiece::ResourceText { text, .. } if !has_headings => {
                 printer.print(&ContentPiece::Text(text))?;

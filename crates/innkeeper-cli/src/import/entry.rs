@@ -80,9 +80,8 @@ impl ServerEntry {
         }
         let (errors, warnings): (Vec<_>, Vec<_>) =
             read.problems.into_iter().partition(Diagnostic::is_error);
-        let text = |problem: Diagnostic| format!("`{}`: {}", problem.key, problem.message);
-        self.notes.extend(warnings.into_iter().filter(|_| !milliseconds).map(text));
-        errors.into_iter().map(text).collect()
+        self.notes.extend(warnings.iter().filter(|_| !milliseconds).map(problem_text));
+        errors.iter().map(problem_text).collect()
     }
 
     /// Notes that the server is disabled.
@@ -139,4 +138,8 @@ fn seconds_value(time: f64) -> Value {
     let time = time.min(MAX_SECONDS);
     let text = format!("{time}");
     text.parse::<u64>().map_or_else(|_| Value::from(time), Value::from)
+}
+
+fn problem_text(problem: &Diagnostic) -> String {
+    format!("`{}`: {}", problem.key, problem.message)
 }

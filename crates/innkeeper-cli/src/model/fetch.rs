@@ -181,24 +181,25 @@ fn downloaded_file(package: &PypiPackage, dir: &Path) -> Result<PathBuf, FetchEr
     files.find(|path| path.is_file()).ok_or(nothing)
 }
 
+fn hash(path: &Path) -> io::Result<String> {
+    let mut file = File::open(path)?;
+    let mut hash = Sha256::new();
+    let mut chunk = vec![0; HASH_CHUNK_BYTES];
+    loop {
+        match io::Read::read(&mut file, &mut chunk)? {
+            0 => return Ok(format!("{:x}", hash.finalize())),
+            read => hash.update(&chunk[..read]),
+        }
+    }
+}
+
 /// Verifies the SHA-256 of a file.
 fn verify_checksum(
     name: &'static str,
     path: &Path,
     expected: &'static str,
 ) -> Result<(), FetchError> {
-    let hash = || -> io::Result<String> {
-        let mut file = File::open(path)?;
-        let mut hash = Sha256::new();
-        let mut chunk = vec![0; HASH_CHUNK_BYTES];
-        loop {
-            match io::Read::read(&mut file, &mut chunk)? {
-                0 => return Ok(format!("{:x}", hash.finalize())),
-                read => hash.update(&chunk[..read]),
-            }
-        }
-    };
-    let digest = hash().map_err(FetchError::file_error(path, "read"))?;
+    let digest = hash(path).map_err(FetchError::file_error(path, "read"))?;
     if digest == expected {
         Ok(())
     } else {

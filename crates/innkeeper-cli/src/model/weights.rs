@@ -167,19 +167,17 @@ fn dequantize_tensor(kind: u32, weights: usize, from: &[u8], out: &mut Vec<u8>) 
                 let least = f16_to_f32(block[2], block[3]);
                 let low_nibbles = block[4..].iter().map(|pair| pair & 15);
                 let high_nibbles = block[4..].iter().map(|pair| pair >> 4);
-                let weight = |quarter| f32_to_f16(scale * f32::from(quarter) + least);
-                out.extend(
-                    low_nibbles
-                        .chain(high_nibbles)
-                        .flat_map(|nibble: u8| weight(nibble).to_le_bytes()),
-                );
+                out.extend(low_nibbles.chain(high_nibbles).flat_map(|nibble: u8| {
+                    f32_to_f16(scale * f32::from(nibble) + least).to_le_bytes()
+                }));
             }
         }
         Q8_0 => {
             for block in from.get(..blocks * 34).ok_or(WeightsError::Malformed)?.chunks_exact(34) {
                 let scale = f16_to_f32(block[0], block[1]);
-                let weight = |byte: &u8| f32_to_f16(scale * f32::from(byte.cast_signed()));
-                out.extend(block[2..].iter().flat_map(|byte| weight(byte).to_le_bytes()));
+                out.extend(block[2..].iter().flat_map(|byte| {
+                    f32_to_f16(scale * f32::from(byte.cast_signed())).to_le_bytes()
+                }));
             }
         }
         other => return Err(WeightsError::UnsupportedType(other)),

@@ -20,10 +20,11 @@ pub(super) type OperationResult = Result<(String, Value), FileError>;
 
 pub(super) fn list(root: &RootDirectory, path: &str) -> OperationResult {
     let directory = root.resolve_directory(path)?;
-    let io_error = |source| FileError::Io { path: path.to_owned(), source };
+    let listed = fs::read_dir(&directory.canonical_path)
+        .map_err(|source| FileError::Io { path: path.to_owned(), source })?;
     let mut entries = Vec::new();
     let mut truncated = false;
-    for entry in fs::read_dir(&directory.canonical_path).map_err(io_error)?.flatten() {
+    for entry in listed.flatten() {
         if entries.len() == MAX_ENTRIES {
             truncated = true;
             break;

@@ -98,24 +98,28 @@ impl RunFacts {
     }
 }
 
+type CellText = fn(&RunColumn) -> String;
+
 /// Returns a table with a column for each run.
 fn table(columns: &[RunColumn]) -> Table {
     let headings = columns.iter().map(|column| column.file.clone());
     let mut table = Table::new(std::iter::once(String::new()).chain(headings));
-    let mut add = |label: &str, cell: &dyn Fn(&RunColumn) -> String| {
+    let rows: [(&str, CellText); 10] = [
+        ("test name", |column| column.test_name.clone()),
+        ("provider", |column| column.provider.clone()),
+        ("model", |column| column.model.clone()),
+        ("result", |column| column.run.outcome()),
+        ("iterations", |column| column.run.iterations.to_string()),
+        ("calls", |column| column.run.calls.join(", ")),
+        ("failed calls", |column| column.run.failed_calls.to_string()),
+        ("tokens", |column| column.run.total_tokens.to_string()),
+        ("time", |column| duration_text(column.run.ms)),
+        ("final text", |column| column.run.final_result.clone().unwrap_or_default()),
+    ];
+    for (label, cell) in rows {
         let cells = columns.iter().map(|column| cell_text(&cell(column)));
         table.add_row(std::iter::once(label.to_owned()).chain(cells));
-    };
-    add("test name", &|column| column.test_name.clone());
-    add("provider", &|column| column.provider.clone());
-    add("model", &|column| column.model.clone());
-    add("result", &|column| column.run.outcome());
-    add("iterations", &|column| column.run.iterations.to_string());
-    add("calls", &|column| column.run.calls.join(", "));
-    add("failed calls", &|column| column.run.failed_calls.to_string());
-    add("tokens", &|column| column.run.total_tokens.to_string());
-    add("time", &|column| duration_text(column.run.ms));
-    add("final text", &|column| column.run.final_result.clone().unwrap_or_default());
+    }
     table
 }
 
@@ -181,8 +185,11 @@ fn question_differences(
 ) -> Result<Vec<Difference>, serde_json::Error> {
     let expected = to_raw_value(&first.questions)?;
     let actual = to_raw_value(&other.questions)?;
-    let is_ignored = |path: &str| path.split('/').skip(2).eq(["params", "_meta"]);
-    Ok(differences(&expected, &actual, &is_ignored, MAX_DIFFERENCES))
+    Ok(differences(&expected, &actual, &is_metadata, MAX_DIFFERENCES))
+}
+
+fn is_metadata(path: &str) -> bool {
+    path.split('/').skip(2).eq(["params", "_meta"])
 }
 
 /// Returns the differences between the calls of two runs, except for times and ids.
