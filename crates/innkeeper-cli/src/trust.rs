@@ -99,7 +99,7 @@ pub(crate) fn ensure_trusted(
 }
 
 fn loads_code(launch: &LaunchSpec) -> bool {
-    launch.code_loading_variables().next().is_some()
+    launch.program.code_loading_variables().next().is_some()
 }
 
 /// Returns the policy of a reload, which asks nobody: the launches of `file` that the user approved
@@ -112,7 +112,7 @@ pub(crate) fn stored_policy(environment: &Environment, file: &Path) -> TrustPoli
         let is_approved = decisions
             .as_ref()
             .is_some_and(|decisions| decisions.undecided(vec![launch.clone()]).is_empty());
-        is_approved || (accepts_own && launch.code_loading_variables().next().is_none())
+        is_approved || (accepts_own && launch.program.code_loading_variables().next().is_none())
     })
 }
 

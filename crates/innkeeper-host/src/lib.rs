@@ -114,7 +114,9 @@ pub use transport::auth::{
 };
 #[doc(hidden)]
 pub use transport::{HttpClientError, http_client};
-pub use trust::{GatewaySpec, LaunchSpec, TrustDecisions, TrustPolicy};
+pub use trust::{
+    GatewaySpec, LaunchProgram, LaunchSpec, RemoteTarget, TrustDecisions, TrustPolicy,
+};
 
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]

@@ -32,7 +32,8 @@ pub use change::{ChangeClass, PinChange};
 pub use error::LockError;
 pub use launch::{InProcessType, PinnedLaunch};
 pub use package::Package;
-pub(crate) use package::{RunnerPackages, packages_for_transport as fetched};
+pub use package::RunnerPackages;
+pub(crate) use package::packages_for_transport as fetched;
 pub(crate) use pin_verifier::PinVerifier;
 
 /// Name of the lock, which lies beside the first configuration file.
@@ -152,19 +153,18 @@ impl Lock {
     /// See [`LockError`]; each error names the file.
     pub fn from_file(path: impl AsRef<Path>) -> Result<Option<Self>, LockError> {
         let path = path.as_ref();
-        let name = || path.display().to_string();
-        let unreadable = |source| LockError::Unreadable { file: name(), source };
-        let bytes = match read_bytes(path, MAX_LOCK_BYTES) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        let file = path.display().to_string();
+        let text = read_bytes(path, MAX_LOCK_BYTES).and_then(|bytes| {
+            String::from_utf8(bytes).map_err(|_| io::ErrorKind::InvalidData.into())
+        });
+        match text {
+            Ok(text) => Self::from_text(&text, &file).map(Some),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
-                return Err(LockError::TooLarge { file: name() });
+                Err(LockError::TooLarge { file })
             }
-            Err(error) => return Err(unreadable(error)),
-        };
-        let text = String::from_utf8(bytes);
-        let text = text.map_err(|_| unreadable(io::ErrorKind::InvalidData.into()))?;
-        Self::from_text(&text, &name()).map(Some)
+            Err(source) => Err(LockError::Unreadable { file, source }),
+        }
     }
 
     /// Parses a text as the lock file `file`.
@@ -177,12 +177,13 @@ impl Lock {
         struct VersionHeader {
             version: u64,
         }
-        let malformed = |source| LockError::malformed(file, source);
-        let VersionHeader { version } = serde_json::from_str(text).map_err(malformed)?;
+        let VersionHeader { version } =
+            serde_json::from_str(text).map_err(|source| LockError::malformed(file, source))?;
         if version != u64::from(LOCK_VERSION) {
             return Err(LockError::UnsupportedVersion { file: file.to_owned(), version });
         }
-        let lock: Self = serde_json::from_str(text).map_err(malformed)?;
+        let lock: Self =
+            serde_json::from_str(text).map_err(|source| LockError::malformed(file, source))?;
         match lock.hash_mismatch() {
             None => Ok(lock),
             Some(item) => Err(LockError::HashMismatch { file: file.to_owned(), item }),
@@ -211,9 +212,10 @@ impl Lock {
             if text.is_some_and(|text| text.hash != canonical::hash_text(&text.text)) {
                 return Some(format!("the instructions of `{name}`"));
             }
-            let wrong = |tool: &&PinnedTool| tool.hash != canonical::hash_json(&tool.definition);
-            if let Some((tool, _)) = server.tools.iter().find(|(_, tool)| wrong(tool)) {
-                return Some(format!("tool `{tool}` of `{name}`"));
+            for (tool, pin) in &server.tools {
+                if pin.hash != canonical::hash_json(&pin.definition) {
+                    return Some(format!("tool `{tool}` of `{name}`"));
+                }
             }
         }
         None
@@ -245,8 +247,9 @@ impl PinnedServer {
 impl ServerIdentity {
     fn from_server_info(raw: &RawValue) -> Self {
         let info: Value = serde_json::from_str(raw.get()).unwrap_or_default();
-        let text = |key: &str| info.get(key).and_then(Value::as_str).map(str::to_owned);
-        Self { name: text("name"), version: text("version") }
+        let [name, version] =
+            ["name", "version"].map(|key| info.get(key).and_then(Value::as_str).map(str::to_owned));
+        Self { name, version }
     }
 }
 

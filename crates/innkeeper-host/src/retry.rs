@@ -122,8 +122,8 @@ impl Attempts {
         self.count += 1;
         self.may_have_run |= sent;
         let wait_time = self.plan.backoff(self.count, &reason, sent, fastrand::f64());
-        let in_time = |delay: &Duration| Instant::now() + *delay < self.plan.deadline;
-        let Some(delay) = wait_time.filter(in_time) else {
+        let delay = wait_time.filter(|delay| Instant::now() + *delay < self.plan.deadline);
+        let Some(delay) = delay else {
             return ControlFlow::Break(Err(self.unavailable_error(reason)));
         };
         tokio::pin!(closed);

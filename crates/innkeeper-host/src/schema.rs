@@ -82,14 +82,15 @@ fn describes_objects(schema: &RawValue) -> bool {
         return matches!(text, "true" | "null");
     }
     let declared = skim::member(text, "type").and_then(|kind| serde_json::from_str(kind).ok());
-    let is_object = |kind: &Value| {
-        matches!(kind.as_str().and_then(standard_type_name), Some("object" | ANY_TYPE))
-    };
     match declared {
         None | Some(Value::Null) => true,
-        Some(Value::Array(kinds)) => kinds.is_empty() || kinds.iter().any(is_object),
-        Some(kind) => is_object(&kind),
+        Some(Value::Array(kinds)) => kinds.is_empty() || kinds.iter().any(includes_objects),
+        Some(kind) => includes_objects(&kind),
     }
+}
+
+fn includes_objects(kind: &Value) -> bool {
+    matches!(kind.as_str().and_then(standard_type_name), Some("object" | ANY_TYPE))
 }
 
 #[cfg(test)]

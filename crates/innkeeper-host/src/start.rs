@@ -215,17 +215,11 @@ impl ServerStart {
     }
 
     async fn start(&self, limit: &mut StartDeadline, waits: bool) -> Result<(), ServerFailure> {
-        let not_launched = |phase, reason| ServerFailure {
-            server: self.server.name.clone(),
-            phase,
-            reason,
-            stderr: String::new(),
-            attempts: 0,
-        };
         let ready = self.wait_for_dependencies(limit).await;
-        ready.map_err(|reason| not_launched(StartPhase::Dependencies, reason))?;
+        ready.map_err(|reason| self.not_launched(StartPhase::Dependencies, reason))?;
+        let server_endpoint = self.server.endpoint();
         let server_endpoint =
-            self.server.endpoint().map_err(|reason| not_launched(StartPhase::Launch, reason))?;
+            server_endpoint.map_err(|reason| self.not_launched(StartPhase::Launch, reason))?;
         let started = self.launcher.start(&self.server, &server_endpoint, limit, waits).await;
         let (running, entry, took) = started?;
         let (stop, stop_requests) = mpsc::channel(1);
@@ -261,6 +255,11 @@ impl ServerStart {
         let server = self.server.clone();
         tasks.spawn(follow_changes(registry, server, session, server_capabilities));
         Ok(())
+    }
+
+    fn not_launched(&self, phase: StartPhase, reason: StartFailureReason) -> ServerFailure {
+        let server = self.server.name.clone();
+        ServerFailure { server, phase, reason, stderr: String::new(), attempts: 0 }
     }
 
     /// Returns whether the host brings the server back although it may still be working, or was never

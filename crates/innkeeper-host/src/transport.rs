@@ -104,7 +104,6 @@ impl RemoteEndpoint {
         headers: &IndexMap<String, Secret>,
         environment: &Environment,
     ) -> Result<Self, (&'static str, String)> {
-        let no_address = |reason: String| ("url", format!("not a URL: {reason}"));
         let (socket, url) = match parse_unix_url(url) {
             Some((path, inner)) => (Some(path), format!("http://localhost{inner}")),
             None => (None, url.to_owned()),
@@ -114,14 +113,16 @@ impl RemoteEndpoint {
             Some(rest) if kind == TransportKind::WebSocket => format!("http{rest}"),
             _ => url,
         };
-        let mut url = Url::parse(&url).map_err(|error| no_address(error.to_string()))?;
+        let mut url = Url::parse(&url).map_err(|error| ("url", format!("not a URL: {error}")))?;
         let mut header_map = HeaderMap::new();
         for (name, value) in headers {
-            let bad = || ("headers", format!("`{name}` has an invalid header value"));
-            let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad())?;
-            let mut value = HeaderValue::from_str(value.expose()).map_err(|_| bad())?;
+            let header = HeaderName::from_bytes(name.as_bytes()).ok();
+            let Some((header, mut value)) = header.zip(HeaderValue::from_str(value.expose()).ok())
+            else {
+                return Err(("headers", format!("`{name}` has an invalid header value")));
+            };
             value.set_sensitive(true);
-            header_map.insert(name, value);
+            header_map.insert(header, value);
         }
         url.set_fragment(None);
         let proxies = client::ProxySettings::from_environment(environment);

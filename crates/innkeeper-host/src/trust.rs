@@ -17,7 +17,7 @@ use crate::audit::AuditEvent;
 
 pub use decisions::TrustDecisions;
 pub use gateway::GatewaySpec;
-pub use spec::LaunchSpec;
+pub use spec::{LaunchProgram, LaunchSpec, RemoteTarget};
 
 /// The policy for server launches from a watched file.
 ///

@@ -41,8 +41,8 @@ pub(super) fn run(context: &mut CommandContext) -> Result<(), CliError> {
 fn unpinned_packages(config: &Config) -> Vec<Diagnostic> {
     let launches = LaunchSpec::all(config);
     let loose = launches.iter().zip(config.servers.values()).flat_map(|(launch, server)| {
-        let packages = launch.packages.iter().filter(|package| package.version.is_none());
-        let shell = launch.uses_shell.then(describe_shell_launch);
+        let packages = launch.downloads.packages.iter().filter(|package| package.version.is_none());
+        let shell = launch.downloads.uses_shell.then(describe_shell_launch);
         packages.map(describe_unpinned).chain(shell).map(move |(message, hint)| Diagnostic {
             severity: Severity::Warning,
             source: server.position.source.to_string(),

@@ -195,7 +195,7 @@ impl CommandLineServer {
         // Only the configuration knows the options of package runners.
         if let Ok(config) = server.load(environment)
             && let Some(launch) = LaunchSpec::all(&config).into_iter().next()
-            && let Some(package) = launch.packages.first()
+            && let Some(package) = launch.downloads.packages.first()
         {
             server.name = name_from_package(&package.name);
         }

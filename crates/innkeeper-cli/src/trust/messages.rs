@@ -41,45 +41,45 @@ pub(super) fn launch_lines(launch: &LaunchSpec, to_decide: bool) -> Vec<String> 
         if to_decide { text.source() } else { text.as_written() }.to_owned()
     };
     // Names of programs and directories are not secret.
-    let command = launch.command.iter();
+    let command = launch.program.command.iter();
     let command =
         command.map(|text| with_expansion(text.as_written(), Some(text.expose().clone())));
     line("command", join(command, ""));
-    let args = launch.args.iter().zip(launch.arg_expansions());
+    let args = launch.program.args.iter().zip(launch.program.arg_expansions());
     line("arguments", join(args.map(|(arg, meaning)| with_expansion(&source(arg), meaning)), " "));
-    let directory = launch.cwd.iter();
+    let directory = launch.program.cwd.iter();
     let directory = directory
         .map(|text| with_expansion(text.as_written(), Some(text.expose().display().to_string())));
     let mut directory = join(directory, "");
     if let Some(current_directory) =
-        launch.directory.as_ref().filter(|_| to_decide && directory.is_empty())
+        launch.program.directory.as_ref().filter(|_| to_decide && directory.is_empty())
     {
         let current_directory = current_directory.display().to_string();
         directory = format!("{} (current directory)", code(&current_directory));
     }
     line("directory", directory);
-    let loaders: Vec<_> = launch.code_loading_variables().collect();
-    let variables = launch.env.iter().map(|name| {
+    let loaders: Vec<_> = launch.program.code_loading_variables().collect();
+    let variables = launch.program.env.iter().map(|name| {
         let marked = if loaders.contains(&&**name) { " (loads code)" } else { "" };
         format!("{}{marked}", code(name))
     });
     line("variables", join(variables, ", "));
-    line("unset variables", quoted(&launch.unset_env));
-    if launch.inherit_env == InheritedEnvironment::Complete {
+    line("unset variables", quoted(&launch.program.unset_env));
+    if launch.program.inherit_env == InheritedEnvironment::Complete {
         line("environment", "all variables of this shell".to_owned());
     }
-    let url = launch.url.iter();
-    let url = url.map(|url| with_expansion(&source(url), launch.url_expansion()));
+    let url = launch.remote.url.iter();
+    let url = url.map(|url| with_expansion(&source(url), launch.remote.url_expansion()));
     line("address", join(url, ""));
-    line("headers", quoted(&launch.headers));
-    let helper = launch.headers_helper.iter().zip(launch.headers_helper_expansions());
+    line("headers", quoted(&launch.remote.headers));
+    let helper = launch.remote.headers_helper.iter().zip(launch.remote.headers_helper_expansions());
     let helper = helper.map(|(argument, meaning)| with_expansion(&source(argument), meaning));
     line("header command", join(helper, " "));
     let limits = (launch.limits != ResourceLimits::default()).then_some(&launch.limits);
     line("limits", limits.map(to_json).unwrap_or_default());
     line("sandbox", launch.sandbox.as_ref().map(to_json).unwrap_or_default());
-    line("sign-in", launch.oauth.as_ref().map(to_json).unwrap_or_default());
-    let enterprise = launch.oauth.iter().filter_map(|oauth| oauth.enterprise.as_ref());
+    line("sign-in", launch.remote.oauth.as_ref().map(to_json).unwrap_or_default());
+    let enterprise = launch.remote.oauth.iter().filter_map(|oauth| oauth.enterprise.as_ref());
     let sent = enterprise.map(|auth| {
         let to = &auth.token_endpoint;
         let to = with_expansion(to.as_written(), Some(to.expose().clone()));
@@ -93,7 +93,7 @@ pub(super) fn launch_lines(launch: &LaunchSpec, to_decide: bool) -> Vec<String> 
     });
     line("sends", join(sent, ""));
     line("package", unpinned_packages(launch));
-    if launch.uses_shell {
+    if launch.downloads.uses_shell {
         line(
             "shell",
             "runs a command from the arguments; the command can fetch more packages".to_owned(),
@@ -112,7 +112,7 @@ pub(super) fn gateway_lines(gateway: &GatewaySpec) -> Vec<String> {
 
 /// Describes the packages without a version.
 fn unpinned_packages(launch: &LaunchSpec) -> String {
-    let unpinned = launch.packages.iter().filter(|package| package.version.is_none());
+    let unpinned = launch.downloads.packages.iter().filter(|package| package.version.is_none());
     let described = unpinned.map(|package| match package.is_location() {
         true => format!("the current content of {}", code(&package.name)),
         false => format!("the latest version of {}", code(&package.name)),

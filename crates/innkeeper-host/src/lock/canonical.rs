@@ -59,9 +59,10 @@ impl CanonicalWriter {
     }
 
     fn object(&mut self, json: &str, depth: usize) {
-        let name = |key: &str| canonical_string(&format!("\"{key}\"")).into_owned();
-        let mut members: Vec<_> =
-            skim::members(json).map(|(key, value)| (name(key), value)).collect();
+        let members = skim::members(json);
+        let mut members: Vec<_> = members
+            .map(|(key, value)| (canonical_string(&format!("\"{key}\"")).into_owned(), value))
+            .collect();
         members.sort_by(|(one, _), (other, _)| strip_quotes(one).cmp(strip_quotes(other)));
         self.out.push('{');
         for (index, (name, value)) in members.iter().enumerate() {

@@ -94,10 +94,11 @@ fn compare_identity(
     if before.server_info == after.server_info {
         return;
     }
-    let name = |server: &PinnedServer| server.server_info.as_ref().and_then(|it| it.name.clone());
+    let [old_name, new_name] =
+        [before, after].map(|server| server.server_info.as_ref().and_then(|it| it.name.as_ref()));
     // A package with an unchanged exact version and a new identity is suspicious.
     let exact = after.package.as_ref().is_some_and(|package| package.version.is_some());
-    let suspicious = name(before) != name(after) || exact && before.launch == after.launch;
+    let suspicious = old_name != new_name || exact && before.launch == after.launch;
     let change_class = if suspicious { ChangeClass::Suspicious } else { ChangeClass::Compatible };
     let old = to_json(&before.server_info);
     let new = to_json(&after.server_info);
@@ -113,11 +114,8 @@ fn compare_instructions(
     if before.instructions == after.instructions {
         return;
     }
-    let text = |server: &PinnedServer| server.instructions.as_ref().map(|it| it.text.clone());
-    let old = text(before);
-    let new = text(after);
-    let (change_class, reason) =
-        classify_text_change(names, changes.server, old.as_deref(), new.as_deref());
+    let [old, new] = [before, after].map(|server| server.instructions.as_ref().map(|it| &*it.text));
+    let (change_class, reason) = classify_text_change(names, changes.server, old, new);
     changes.add(
         change_class,
         format!("instructions: {reason}"),

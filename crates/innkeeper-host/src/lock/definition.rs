@@ -93,12 +93,11 @@ pub(super) fn compare_text(
     before: Option<&Value>,
     after: Option<&Value>,
 ) {
-    let as_string = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
-    let old = as_string(before);
-    let new = as_string(after);
+    let old = before.and_then(Value::as_str);
+    let new = after.and_then(Value::as_str);
     let (change_class, reason) =
         if (old.is_none(), new.is_none()) == (before.is_none(), after.is_none()) {
-            classify_text_change(names, changes.server, old.as_deref(), new.as_deref())
+            classify_text_change(names, changes.server, old, new)
         } else {
             (ChangeClass::Suspicious, "not a string")
         };
@@ -142,29 +141,27 @@ fn compare_annotations(
     after: Option<&Value>,
 ) {
     let empty = Map::new();
-    let hints = |value: Option<&'_ Value>| match value {
-        None => Some(Map::new()),
-        Some(value) => value.as_object().cloned(),
-    };
-    let (Some(old), Some(new)) = (hints(before), hints(after)) else {
+    let [old, new] = [before, after].map(|value| value.map_or(Some(&empty), Value::as_object));
+    let (Some(old), Some(new)) = (old, new) else {
         let before = before.cloned();
         let after = after.cloned();
         return changes.add(ChangeClass::Suspicious, "/annotations changed", before, after);
     };
-    if old == empty && new == empty {
+    if old.is_empty() && new.is_empty() {
         let before = before.cloned();
         let after = after.cloned();
         return changes.add(ChangeClass::Compatible, "/annotations changed", before, after);
     }
-    for (key, before, after) in differing_members(&old, &new) {
+    for (key, before, after) in differing_members(old, new) {
         if key == "title" {
             compare_text(names, changes, "annotations/title", before, after);
             continue;
         }
-        let hint = |value: Option<&Value>, missing| value.map_or(Some(missing), Value::as_bool);
         let known_hint = ANNOTATION_HINTS.iter().find(|(name, _, _)| *name == key);
         let (change_class, reason) = match known_hint.map(|(_, missing, safe_value)| {
-            (hint(before, *missing), hint(after, *missing), *safe_value)
+            let [old, new] =
+                [before, after].map(|value| value.map_or(Some(*missing), Value::as_bool));
+            (old, new, *safe_value)
         }) {
             Some((Some(old), Some(new), _)) if old == new => {
                 (ChangeClass::Compatible, "equals the default")

@@ -58,12 +58,12 @@ const EQUALS_VERSION_RUNNERS: PackageRunnerOptions = PackageRunnerOptions {
 };
 
 /// The packages that a package runner downloads and runs.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct RunnerPackages {
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RunnerPackages {
     /// All named packages, the server's package first.
-    pub(crate) packages: Vec<Package>,
-    /// Whether the runner passes a command to a shell, which may name any package.
-    pub(crate) uses_shell: bool,
+    pub packages: Vec<Package>,
+    /// Whether the runner passes a command to a shell (`npx -c`), which may name any package.
+    pub uses_shell: bool,
 }
 
 /// Returns the packages of a server, as written in the configuration.

@@ -128,21 +128,15 @@ impl SchemaComparison<'_, '_> {
         new: &Map<String, Value>,
     ) {
         let empty = Map::new();
-        let map = |value: KeywordValue<'_>| match value {
-            None => Some(empty.clone()),
-            Some(value) => value.as_object().cloned(),
-        };
-        let (Some(old), Some(now)) = (map(before), map(after)) else {
+        let [old, now] = [before, after].map(|value| value.map_or(Some(&empty), Value::as_object));
+        let (Some(old), Some(now)) = (old, now) else {
             return self.report_constraint(path, false, before, after);
         };
         if old == now {
             return self.report_equivalent(path, before, after);
         }
-        let required = |name: &str| {
-            let names = new.get("required").and_then(Value::as_array);
-            names.is_some_and(|names| names.iter().any(|other| other == name))
-        };
-        for (name, before, after) in differing_members(&old, &now) {
+        let required = new.get("required").and_then(Value::as_array);
+        for (name, before, after) in differing_members(old, now) {
             let path = format!("{path}/{}", name.replace('~', "~0").replace('/', "~1"));
             match (before, after) {
                 (Some(before), Some(after)) => self.compare(&path, before, after),
@@ -150,7 +144,9 @@ impl SchemaComparison<'_, '_> {
                     self.add_change(ChangeClass::Breaking, &path, "removed", before, None);
                 }
                 (None, Some(added)) => {
-                    self.report_added_property(&path, name, added, required(name));
+                    let is_required =
+                        required.is_some_and(|names| names.iter().any(|other| other == name));
+                    self.report_added_property(&path, name, added, is_required);
                 }
                 (None, None) => {}
             }
@@ -169,11 +165,9 @@ impl SchemaComparison<'_, '_> {
     }
 
     fn compare_required(&mut self, path: &str, before: KeywordValue<'_>, after: KeywordValue<'_>) {
-        let list = |value: KeywordValue<'_>| match value {
-            None => Some(Vec::new()),
-            Some(value) => value.as_array().cloned(),
-        };
-        let (Some(old), Some(new)) = (list(before), list(after)) else {
+        let empty = Vec::new();
+        let [old, new] = [before, after].map(|value| value.map_or(Some(&empty), Value::as_array));
+        let (Some(old), Some(new)) = (old, new) else {
             return self.report_constraint(path, false, before, after);
         };
         let more = new.iter().any(|name| !old.contains(name));
@@ -196,8 +190,7 @@ impl SchemaComparison<'_, '_> {
         after: KeywordValue<'_>,
         wider: impl Fn(f64, f64) -> bool,
     ) {
-        let number = |value: KeywordValue<'_>| value.and_then(Value::as_f64);
-        let wider = match (number(before), number(after)) {
+        let wider = match (before.and_then(Value::as_f64), after.and_then(Value::as_f64)) {
             (Some(old), Some(new)) => wider(old, new),
             (_, None) => after.is_none(),
             (None, Some(_)) => false,
@@ -277,9 +270,9 @@ impl SchemaComparison<'_, '_> {
         before: KeywordValue<'_>,
         after: KeywordValue<'_>,
     ) {
-        let text = |value: &Value| model_visible_text(&value.to_string());
-        let olds = before.map(text).unwrap_or_default();
-        let news = after.map(text).unwrap_or_default();
+        let [olds, news] = [before, after].map(|value| {
+            value.map(|value| model_visible_text(&value.to_string())).unwrap_or_default()
+        });
         let alarmed = new_warning(self.names, self.changes.server, &olds, &news);
         let (change_class, reason) = match (alarmed, wider) {
             (Some(reason), _) => (ChangeClass::Suspicious, reason),

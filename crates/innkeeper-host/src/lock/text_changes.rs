@@ -20,12 +20,10 @@ impl<'l> ToolNames<'l> {
         let mut names = Self::default();
         for (server, pinned) in &lock.servers {
             for tool in pinned.tools.keys() {
-                let mut add = |name: String| {
+                let public_name = Some(name::public_name(server, tool).into());
+                let plain_name = is_distinctive(tool).then(|| tool.clone());
+                for name in public_name.into_iter().chain(plain_name) {
                     names.distinctive.entry(name).or_default().insert(server);
-                };
-                add(name::public_name(server, tool).into());
-                if is_distinctive(tool) {
-                    add(tool.clone());
                 }
                 names.confusables.add(server, tool);
             }
@@ -73,8 +71,7 @@ pub(super) fn new_warning(
 
 /// Returns the words of a text, spelled as names; a final period is not part of a name.
 fn name_tokens(text: &str) -> impl Iterator<Item = &str> {
-    let within = |c: char| c.is_alphanumeric() || "_-./".contains(c);
-    text.split(move |c| !within(c))
+    text.split(|c: char| !c.is_alphanumeric() && !"_-./".contains(c))
         .map(|word| word.trim_matches('.'))
         .filter(|word| !word.is_empty())
 }

@@ -100,9 +100,8 @@ fn is_approved(
     config: &Config,
     trust: &TrustPolicy,
 ) -> bool {
-    let launch_spec =
-        |server: &ServerConfig| LaunchSpec::for_server(server, config.environment.current_dir());
-    let launch = launch_spec(server);
+    let here = config.environment.current_dir();
+    let launch = LaunchSpec::for_server(server, here);
     let Some(running) = running else { return trust.allows(&launch) };
     let waits = running
         .status()
@@ -110,7 +109,9 @@ fn is_approved(
         .pending_settings
         .as_ref()
         .map(|waits| waits.settings.config.clone());
-    let approved = waits.iter().any(|waits| launch.is_covered_by(&launch_spec(waits)))
-        || launch.is_covered_by(&launch_spec(&running.config()));
-    approved || trust.allows(&launch)
+    waits
+        .into_iter()
+        .chain([running.config()])
+        .any(|approved| launch.is_covered_by(&LaunchSpec::for_server(&approved, here)))
+        || trust.allows(&launch)
 }

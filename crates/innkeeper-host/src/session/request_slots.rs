@@ -84,16 +84,15 @@ impl RequestSlots {
     ) -> Result<RequestSlot, SlotError> {
         let mut slots = self.lock();
         let Slots { open_count, by_principal } = &mut *slots;
-        let of_principal = by_principal.get(&principal);
-        let count = |count: fn(&PrincipalSlots) -> usize| of_principal.map_or(0, count);
-        if asks_one_user
-            && is_elicitation
-            && count(|slots| slots.elicitation_count) > MAX_QUEUED_ELICITATIONS
-        {
-            return Err(SlotError::TooManyElicitations);
+        if let Some(own) = by_principal.get(&principal) {
+            if asks_one_user && is_elicitation && own.elicitation_count > MAX_QUEUED_ELICITATIONS {
+                return Err(SlotError::TooManyElicitations);
+            }
+            if own.open_count >= MAX_CONCURRENT_REQUESTS + MAX_QUEUED_REQUESTS {
+                return Err(SlotError::TooManyRequests);
+            }
         }
-        let max_of_principal = MAX_CONCURRENT_REQUESTS + MAX_QUEUED_REQUESTS;
-        if count(|slots| slots.open_count) >= max_of_principal || *open_count >= MAX_OPEN_REQUESTS {
+        if *open_count >= MAX_OPEN_REQUESTS {
             return Err(SlotError::TooManyRequests);
         }
         *open_count += 1;

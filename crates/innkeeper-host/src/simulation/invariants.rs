@@ -33,13 +33,13 @@ impl SimulationPlan {
     }
 
     pub(super) fn longest_shutdown(&self) -> Duration {
-        self.all_servers().map(|server| server.shutdown_timeout).max().unwrap_or_default()
+        self.all_servers().map(|server| server.limits.shutdown_timeout).max().unwrap_or_default()
     }
 
     /// Returns whether a server and all its dependencies are healthy.
     fn is_sound(&self, name: &str) -> bool {
         self.servers.iter().find(|server| server.name == name).is_some_and(|server| {
-            server.healthy && server.dependencies.iter().all(|name| self.is_sound(name))
+            server.faults.healthy && server.dependencies.iter().all(|name| self.is_sound(name))
         })
     }
 }
@@ -98,8 +98,11 @@ pub(super) fn check_restarts(
     failures: &[ServerFailure],
     violations: &mut Vec<String>,
 ) {
-    let healthy: BTreeSet<&str> =
-        plan.all_servers().filter(|server| server.healthy).map(|server| &*server.name).collect();
+    let healthy: BTreeSet<&str> = plan
+        .all_servers()
+        .filter(|server| server.faults.healthy)
+        .map(|server| &*server.name)
+        .collect();
     let own_failures = failures.iter().filter(|failure| failure.phase != StartPhase::Dependencies);
     for failure in own_failures.filter(|failure| healthy.contains(&*failure.server)) {
         violations.push(format!("a healthy server restarts: {failure}"));
@@ -128,11 +131,11 @@ pub(super) fn check_calls(
         };
         let max = match observed.call.target {
             CallTarget::WriteTool | CallTarget::ReadOnlyTool => {
-                server.timeout.max(server.max_total_timeout)
+                server.limits.timeout.max(server.limits.max_total_timeout)
             }
             // The call may have waited for another caller's request before its own request.
             CallTarget::Prompt(_) | CallTarget::Resource(_) => {
-                server.timeout + server.max_total_timeout
+                server.limits.timeout + server.limits.max_total_timeout
             }
         };
         if took > max + CLOCK_TOLERANCE {
@@ -172,7 +175,10 @@ pub(super) fn check_calls(
         }
         let let_alone = !disturbed.iter().any(|time| time.overlaps(observed))
             && observed.ended_at < shutdown_at;
-        if server.healthy && observed.server_ready && !observed.call.invalid_arguments && let_alone
+        if server.faults.healthy
+            && observed.server_ready
+            && !observed.call.invalid_arguments
+            && let_alone
         {
             let succeeded = matches!(
                 observed.outcome,
@@ -198,7 +204,8 @@ pub(super) fn check_losses(
         let mut own_plans = plan.all_servers().filter(|candidate| *candidate.name == **server);
         let let_alone = *at < shutdown_at && !disturbed.iter().any(|time| time.covers(server, *at));
         if let_alone
-            && own_plans.all(|candidate| candidate.healthy && candidate.dependencies.is_empty())
+            && own_plans
+                .all(|candidate| candidate.faults.healthy && candidate.dependencies.is_empty())
         {
             violations.push(format!("a healthy server stays available: `{server}`: {event:?}"));
         }

@@ -10,16 +10,30 @@ use serde_json::{Map, Value, json};
 #[derive(Clone, Debug)]
 pub(super) struct ServerPlan {
     pub(super) name: String,
-    /// Whether the server injects no faults.
-    pub(super) healthy: bool,
     pub(super) modern: bool,
     pub(super) remote: bool,
-    /// The percentage of requests with a fault.
-    pub(super) fault_percent: u8,
-    /// The percentage of launches that fail.
-    pub(super) failed_launch_percent: u8,
+    pub(super) faults: PlannedFaults,
     pub(super) required: bool,
     pub(super) dependencies: Vec<String>,
+    pub(super) limits: PlannedLimits,
+    /// A changed value is a changed configuration that requires a restart.
+    config_version: u32,
+}
+
+/// The faults of a server.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PlannedFaults {
+    /// Whether the server injects no faults.
+    pub(super) healthy: bool,
+    /// The percentage of requests with a fault.
+    pub(super) request_percent: u8,
+    /// The percentage of launches that fail.
+    pub(super) launch_percent: u8,
+}
+
+/// The configured limits of a server.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PlannedLimits {
     pub(super) timeout: Duration,
     pub(super) max_total_timeout: Duration,
     pub(super) shutdown_timeout: Duration,
@@ -27,8 +41,6 @@ pub(super) struct ServerPlan {
     unavailable_after_timeouts: u32,
     max_restarts: u32,
     cache_ttl_secs: u32,
-    /// A changed value is a changed configuration that requires a restart.
-    config_version: u32,
 }
 
 /// The target of a call.
@@ -110,41 +122,45 @@ impl ServerPlan {
         dependencies.retain(|_| chance(rng, 25));
         Self {
             name: format!("s{number}"),
-            healthy,
             modern: rng.bool(),
             remote: chance(rng, 35),
-            fault_percent: rng.u8(2..50),
-            failed_launch_percent: if rng.bool() { rng.u8(..60) } else { 0 },
+            faults: PlannedFaults {
+                healthy,
+                request_percent: rng.u8(2..50),
+                launch_percent: if rng.bool() { rng.u8(..60) } else { 0 },
+            },
             required: healthy && chance(rng, 20) || chance(rng, 4),
             dependencies,
-            timeout: if healthy { Duration::from_secs(4) } else { timeout },
-            max_total_timeout: Duration::from_secs(4) + millis(rng, 0..6000),
-            shutdown_timeout: millis(rng, 200..3000),
-            max_concurrent: if healthy { 32 } else { rng.u32(1..16) },
-            unavailable_after_timeouts: rng.u32(1..5),
-            max_restarts: rng.u32(..9),
-            cache_ttl_secs: rng.u32(..12),
+            limits: PlannedLimits {
+                timeout: if healthy { Duration::from_secs(4) } else { timeout },
+                max_total_timeout: Duration::from_secs(4) + millis(rng, 0..6000),
+                shutdown_timeout: millis(rng, 200..3000),
+                max_concurrent: if healthy { 32 } else { rng.u32(1..16) },
+                unavailable_after_timeouts: rng.u32(1..5),
+                max_restarts: rng.u32(..9),
+                cache_ttl_secs: rng.u32(..12),
+            },
             config_version: 0,
         }
     }
 
     fn config_entry(&self) -> Value {
-        let restart = match self.max_restarts {
+        let restart = match self.limits.max_restarts {
             0 => json!("never"),
             max => json!({ "onFailure": { "max": max } }),
         };
         let mut entry = json!({
             "required": self.required,
             "dependencies": self.dependencies,
-            "timeout": self.timeout.as_secs_f64(),
-            "maxTotalTimeout": self.max_total_timeout.as_secs_f64(),
+            "timeout": self.limits.timeout.as_secs_f64(),
+            "maxTotalTimeout": self.limits.max_total_timeout.as_secs_f64(),
             "initTimeout": 20,
-            "shutdownTimeout": self.shutdown_timeout.as_secs_f64(),
-            "maxConcurrent": self.max_concurrent,
-            "unavailableAfterTimeouts": self.unavailable_after_timeouts,
+            "shutdownTimeout": self.limits.shutdown_timeout.as_secs_f64(),
+            "maxConcurrent": self.limits.max_concurrent,
+            "unavailableAfterTimeouts": self.limits.unavailable_after_timeouts,
             "restart": restart,
             "retry": { "max": 3, "initialDelay": 0.2, "maxDelay": 1 },
-            "cache": { "ttl": self.cache_ttl_secs, "maxEntries": 3 },
+            "cache": { "ttl": self.limits.cache_ttl_secs, "maxEntries": 3 },
         });
         if self.remote {
             entry["url"] = json!(format!("http://127.0.0.1:9/{}", self.config_version));

@@ -55,7 +55,7 @@ impl SimulatedServer {
         simulation: Simulation,
         io: ServerIo,
     ) -> Self {
-        let launch_fails = !plan.healthy && chance(&mut rng, plan.failed_launch_percent);
+        let launch_fails = !plan.faults.healthy && chance(&mut rng, plan.faults.launch_percent);
         Self {
             plan,
             rng,
@@ -73,7 +73,7 @@ impl SimulatedServer {
     /// Returns the exit behaviour of the process: whether it ignores the terminate signal, whether
     /// its exit is reported before its pipes close, and the milliseconds between both.
     pub(super) fn exit_behavior(&mut self) -> (bool, bool, u64) {
-        let stubborn = !self.plan.healthy && chance(&mut self.rng, 25);
+        let stubborn = !self.plan.faults.healthy && chance(&mut self.rng, 25);
         (stubborn, self.rng.bool(), self.rng.u64(..60))
     }
 
@@ -100,7 +100,7 @@ impl SimulatedServer {
                     HostInput::Cancelled(id) => self.cancel(&json!(id)),
                     HostInput::Closed if self.io.is_transport() => return 0,
                     // Some servers ignore the end of their input.
-                    HostInput::Closed if !self.plan.healthy && chance(&mut self.rng, 20) => {
+                    HostInput::Closed if !self.plan.faults.healthy && chance(&mut self.rng, 20) => {
                         self.stopped_reading = true;
                     }
                     HostInput::Closed => return 0,
@@ -248,7 +248,7 @@ impl SimulatedServer {
 
     fn respond_list(&mut self, id: &Value, member: &str, items: &Value) {
         let delay = self.short_delay();
-        if self.plan.healthy || !chance(&mut self.rng, 3) {
+        if self.plan.faults.healthy || !chance(&mut self.rng, 3) {
             return self.respond(delay, id, &json!({ member: items }));
         }
         match self.rng.u8(..4) {
@@ -271,7 +271,7 @@ impl SimulatedServer {
                 simulation.record_run(call);
             }
         };
-        if self.plan.healthy || !chance(&mut self.rng, self.plan.fault_percent) {
+        if self.plan.faults.healthy || !chance(&mut self.rng, self.plan.faults.request_percent) {
             mark_run();
             if chance(&mut self.rng, 3) {
                 self.notify_list_changes(1);
@@ -309,7 +309,7 @@ impl SimulatedServer {
                 self.respond(delay, id, result);
             }
             InjectedFault::AfterTimeout => {
-                let late = self.plan.timeout + millis(&mut self.rng, 0..3000);
+                let late = self.plan.limits.timeout + millis(&mut self.rng, 0..3000);
                 self.respond(late, id, result);
             }
             InjectedFault::Duplicate => {
@@ -419,7 +419,7 @@ impl SimulatedServer {
     /// Sends progress notifications, each shortly before the timeout, then the response.
     fn notify_progress(&mut self, id: &Value, params: &Value, result: &Value) {
         let token = &params["_meta"]["progressToken"];
-        let interval = self.plan.timeout * 4 / 5;
+        let interval = self.plan.limits.timeout * 4 / 5;
         let times = self.rng.u32(1..6);
         for time in 1..=times {
             let params = json!({ "progressToken": token, "progress": time });

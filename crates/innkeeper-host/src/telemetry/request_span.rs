@@ -32,10 +32,10 @@ impl RequestSpan {
         let Operation { name, method, item, uri } = Operation::new(method_name, item);
         attributes.push(method);
         attributes.extend(item);
-        let span_attributes = || attributes.iter().cloned().chain(uri);
         let traces = connection.telemetry.traces.as_deref();
         let span = traces.map(|traces| {
-            traces.start_span(SpanKind::Client, name, span_attributes(), &Context::current())
+            let attributes = attributes.iter().cloned().chain(uri);
+            traces.start_span(SpanKind::Client, name, attributes, &Context::current())
         });
         let trace_context = traces.zip(span.as_ref()).and_then(|(traces, span)| {
             let mut context = TraceContext::default();

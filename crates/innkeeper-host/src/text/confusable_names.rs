@@ -107,18 +107,18 @@ fn one_edit_apart(left: &str, other: &str) -> bool {
 
 /// Returns whether names differ only in digits: `query1` is not confused with `query2`.
 fn differ_in_digits_only(one: &str, other: &str) -> bool {
-    let rest = |name: &str| name.replace(|c: char| c.is_ascii_digit(), "");
-    rest(one) == rest(other)
+    let [one, other] = [one, other].map(|name| name.replace(|c: char| c.is_ascii_digit(), ""));
+    one == other
 }
 
 /// Returns whether one name is the plural of the other, or the names are a getter and a setter,
 /// which readers do not confuse.
 fn is_plural_or_getter_setter(one: &str, other: &str) -> bool {
-    let plural = |long: &str, short: &str| long.strip_suffix('s') == Some(short);
-    let pair = |one: &str, other: &str| {
-        one.strip_prefix("get").is_some_and(|rest| other.strip_prefix("set") == Some(rest))
-    };
-    plural(one, other) || plural(other, one) || pair(one, other) || pair(other, one)
+    [(one, other), (other, one)].into_iter().any(|(one, other)| {
+        let is_pair =
+            one.strip_prefix("get").is_some_and(|rest| other.strip_prefix("set") == Some(rest));
+        is_pair || one.strip_suffix('s') == Some(other)
+    })
 }
 
 #[cfg(test)]

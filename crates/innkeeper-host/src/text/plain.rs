@@ -110,19 +110,20 @@ fn push_plain_part(part: char, plain: &mut String) {
 
 /// Adds the ASCII look-alike of a non-ASCII letter, if there is one.
 fn push_look_alike(character: char, plain: &mut String) {
-    let as_ascii = |character: char| {
-        let mut letters = [0; 4];
-        let letters = character.encode_utf8(&mut letters);
-        let mut like = skeleton(letters).filter(|part| !is_combining_mark(*part));
-        let first = like.next().filter(char::is_ascii_alphanumeric)?;
-        like.next().is_none().then(|| first.to_ascii_lowercase())
-    };
-    if let Some(like) = as_ascii(character) {
+    if let Some(like) = ascii_look_alike(character) {
         return plain.push(like);
     }
     for small in character.to_lowercase() {
-        plain.push(as_ascii(small).unwrap_or(NON_ASCII_PLACEHOLDER));
+        plain.push(ascii_look_alike(small).unwrap_or(NON_ASCII_PLACEHOLDER));
     }
+}
+
+fn ascii_look_alike(character: char) -> Option<char> {
+    let mut letters = [0; 4];
+    let letters = character.encode_utf8(&mut letters);
+    let mut like = skeleton(letters).filter(|part| !is_combining_mark(*part));
+    let first = like.next().filter(char::is_ascii_alphanumeric)?;
+    like.next().is_none().then(|| first.to_ascii_lowercase())
 }
 
 /// Returns one letter for all letters and digits of a plain text that look alike, or `None` for

@@ -11,7 +11,7 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use super::loader;
-use crate::lock::{self, Package, RunnerPackages};
+use crate::lock::{self, RunnerPackages};
 
 /// The launch or address of a server, with everything that matters for a trust decision.
 ///
@@ -21,9 +21,28 @@ use crate::lock::{self, Package, RunnerPackages};
 pub struct LaunchSpec {
     /// Name of the server.
     pub name: String,
-    /// Program of a local server.
+    /// The program that is started.
+    pub program: LaunchProgram,
+    /// The remote server that is contacted.
+    pub remote: RemoteTarget,
+    /// Resource limits.
+    pub limits: ResourceLimits,
+    /// Sandbox.
+    pub sandbox: Option<SandboxConfig>,
+    /// What a package runner downloads.
+    pub downloads: RunnerPackages,
+    /// Guard modes of the server's traffic.
+    pub guard: GuardModes,
+    /// Hash of the launch; the fingerprint covers this hash and the guard modes.
+    launch_hash: [u8; 32],
+}
+
+/// The program of a local server, with what it gets.
+#[derive(Clone, Debug, Default)]
+pub struct LaunchProgram {
+    /// Program; `None` for a remote server and for a server in the process of the application.
     pub command: Option<ExpandedValue>,
-    /// Arguments of the program.
+    /// Arguments.
     pub args: Vec<ExpandedValue>,
     /// Working directory, if the file sets it.
     pub cwd: Option<ExpandedValue<PathBuf>>,
@@ -36,26 +55,19 @@ pub struct LaunchSpec {
     pub unset_env: Vec<String>,
     /// The variables of the host that the program inherits.
     pub inherit_env: InheritedEnvironment,
-    /// URL of a remote server.
+}
+
+/// The address of a remote server, with the sources of its credentials.
+#[derive(Clone, Debug, Default)]
+pub struct RemoteTarget {
+    /// URL; `None` for other servers.
     pub url: Option<ExpandedValue>,
     /// Names of the headers.
     pub headers: Vec<String>,
     /// Program with arguments that prints additional headers.
     pub headers_helper: Vec<ExpandedValue>,
-    /// Resource limits.
-    pub limits: ResourceLimits,
-    /// Sandbox.
-    pub sandbox: Option<SandboxConfig>,
     /// OAuth settings; secrets are not shown.
     pub oauth: Option<OauthConfig>,
-    /// Packages that a package runner downloads, the server's own first.
-    pub packages: Vec<Package>,
-    /// Whether a package runner passes a command to a shell (`npx -c`), which may name any package.
-    pub uses_shell: bool,
-    /// Guard modes of the server's traffic.
-    pub guard: GuardModes,
-    /// Hash of the launch; the fingerprint covers this hash and the guard modes.
-    launch_hash: [u8; 32],
 }
 
 impl LaunchSpec {
@@ -68,45 +80,44 @@ impl LaunchSpec {
     /// Creates the launch of a server; `here` is the working directory of the application.
     pub(crate) fn for_server(server: &ServerConfig, here: Option<&Path>) -> Self {
         let directory = working_directory(server, here);
-        let RunnerPackages { packages, uses_shell } = lock::fetched(&server.transport);
-        let mut spec = Self {
-            name: server.name.clone(),
-            command: None,
-            args: Vec::new(),
-            cwd: None,
-            env: Vec::new(),
-            unset_env: Vec::new(),
-            inherit_env: server.confinement.inherit_env,
-            url: None,
-            headers: Vec::new(),
-            headers_helper: server.headers_helper.clone(),
-            limits: server.confinement.limits,
-            sandbox: server.confinement.sandbox.clone(),
-            oauth: server.oauth.clone(),
-            packages,
-            uses_shell,
-            guard: server.guard,
-            launch_hash: hash_launch(server, directory.as_deref()),
+        let launch_hash = hash_launch(server, directory.as_deref());
+        let mut program = LaunchProgram {
             directory,
+            inherit_env: server.confinement.inherit_env,
+            ..LaunchProgram::default()
+        };
+        let mut remote = RemoteTarget {
+            headers_helper: server.headers_helper.clone(),
+            oauth: server.oauth.clone(),
+            ..RemoteTarget::default()
         };
         match &server.transport {
             TransportConfig::Stdio { command, args, env, unset_env, cwd } => {
-                spec.command = Some(command.clone());
-                spec.args.clone_from(args);
-                spec.cwd.clone_from(cwd);
-                spec.env = env.keys().cloned().collect();
-                spec.unset_env.clone_from(unset_env);
+                program.command = Some(command.clone());
+                program.args.clone_from(args);
+                program.cwd.clone_from(cwd);
+                program.env = env.keys().cloned().collect();
+                program.unset_env.clone_from(unset_env);
             }
             TransportConfig::Http { url, headers }
             | TransportConfig::Sse { url, headers }
             | TransportConfig::WebSocket { url, headers } => {
-                spec.url = Some(url.clone());
-                spec.headers = headers.keys().cloned().collect();
+                remote.url = Some(url.clone());
+                remote.headers = headers.keys().cloned().collect();
             }
             // The application starts the server.
             TransportConfig::InProcess => {}
         }
-        spec
+        Self {
+            name: server.name.clone(),
+            program,
+            remote,
+            limits: server.confinement.limits,
+            sandbox: server.confinement.sandbox.clone(),
+            downloads: lock::fetched(&server.transport),
+            guard: server.guard,
+            launch_hash,
+        }
     }
 
     /// Returns a SHA-256 in hexadecimal over the effective launch, including hidden values, for
@@ -117,6 +128,14 @@ impl LaunchSpec {
         format!("{:x}", hash.finalize())
     }
 
+    /// Returns whether an approval of `other` covers this launch: the launch is equal, and the
+    /// guard is at least as strict.
+    pub(crate) fn is_covered_by(&self, other: &Self) -> bool {
+        self.launch_hash == other.launch_hash && self.guard.covers(other.guard)
+    }
+}
+
+impl LaunchProgram {
     /// Returns the names of variables that load code or a command, which runs in place of or beside
     /// the program: `LD_PRELOAD`, `NODE_OPTIONS` and others.
     pub fn code_loading_variables(&self) -> impl Iterator<Item = &str> {
@@ -130,22 +149,18 @@ impl LaunchSpec {
     pub fn arg_expansions(&self) -> Vec<Option<String>> {
         expansions(&self.args)
     }
+}
 
+impl RemoteTarget {
     /// Returns the expanded forms of the headers helper and its arguments, as in
-    /// [`Self::arg_expansions`].
+    /// [`LaunchProgram::arg_expansions`].
     pub fn headers_helper_expansions(&self) -> Vec<Option<String>> {
         expansions(&self.headers_helper)
     }
 
-    /// Returns the expanded form of the URL, as in [`Self::arg_expansions`].
+    /// Returns the expanded form of the URL, as in [`LaunchProgram::arg_expansions`].
     pub fn url_expansion(&self) -> Option<String> {
         self.url.as_ref().and_then(expansion)
-    }
-
-    /// Returns whether an approval of `other` covers this launch: the launch is equal, and the
-    /// guard is at least as strict.
-    pub(crate) fn is_covered_by(&self, other: &Self) -> bool {
-        self.launch_hash == other.launch_hash && self.guard.covers(other.guard)
     }
 }
 

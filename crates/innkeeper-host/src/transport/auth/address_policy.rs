@@ -67,9 +67,8 @@ impl AddressPolicy {
     async fn resolve(self, name: String) -> io::Result<Vec<SocketAddr>> {
         // The connector sets the port.
         let addresses: Vec<SocketAddr> = tokio::net::lookup_host((&*name, 0)).await?.collect();
-        let is_name = |host: &str| host.eq_ignore_ascii_case(&name);
-        if self.server.host_str().is_some_and(is_name)
-            || self.trusted_hosts.iter().any(|host| is_name(host))
+        let trusted_hosts = self.trusted_hosts.iter().map(|host| &**host);
+        if trusted_hosts.chain(self.server.host_str()).any(|host| host.eq_ignore_ascii_case(&name))
         {
             return Ok(addresses);
         }
@@ -84,12 +83,12 @@ impl AddressPolicy {
                 server_addresses.map(|address| classify(address.ip())).collect()
             }
         };
-        let allowed = |address: &SocketAddr| match classify(address.ip()) {
+        let allowed = addresses.into_iter().filter(|address| match classify(address.ip()) {
             AddressClass::Public => true,
             AddressClass::Forbidden => false,
             kind @ (AddressClass::Loopback | AddressClass::Private) => servers.contains(&kind),
-        };
-        let allowed: Vec<SocketAddr> = addresses.into_iter().filter(allowed).collect();
+        });
+        let allowed: Vec<SocketAddr> = allowed.collect();
         if allowed.is_empty() {
             return Err(io::Error::other("address not allowed for authorization requests"));
         }

@@ -47,11 +47,11 @@ const MAX_FILE_NAME_BYTES: usize = 64;
 /// Returns a name for a file from the name of a server, which may contain any visible characters. A
 /// name that is not a file name as it is gets a digest, so that two servers have two files.
 fn file_name(server: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
-    if server.chars().all(is_plain) {
-        return server.to_owned();
+    let mut plain =
+        server.replace(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.')), "_");
+    if plain == server {
+        return plain;
     }
-    let mut plain: String = server.chars().map(|c| if is_plain(c) { c } else { '_' }).collect();
     plain.truncate(MAX_FILE_NAME_BYTES);
     format!("{plain}-{:.16x}", Sha256::digest(server.as_bytes()))
 }

@@ -125,8 +125,9 @@ impl HeadersHelper {
             return Err(headers_error(&output.last_error));
         }
         let headers = timeout(RUN_TIMEOUT, self.run()).await;
-        let timeout_error = || format!("timed out after {} s", RUN_TIMEOUT.as_secs());
-        match headers.unwrap_or_else(|_| Err(timeout_error())) {
+        let headers =
+            headers.unwrap_or_else(|_| Err(format!("timed out after {} s", RUN_TIMEOUT.as_secs())));
+        match headers {
             Ok(headers) => {
                 (output.run_count, output.headers) = (run_count + 1, headers);
                 Ok(output.clone())

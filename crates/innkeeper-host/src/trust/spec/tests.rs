@@ -21,19 +21,22 @@ fn spec_in(entry: &Value, here: &str) -> LaunchSpec {
 #[test]
 fn all_is_shown_but_values_of_variables_and_headers() {
     let one = spec(&json!({"command": "${PROGRAM}", "args": ["-x"], "env": {"K": "${KEY}"}}));
-    let command = one.command.as_ref().unwrap();
+    let command = one.program.command.as_ref().unwrap();
     assert_eq!((command.to_string(), &**command.expose()), ("${PROGRAM}".to_owned(), "tool"));
-    assert_eq!((one.args[0].as_written(), &one.env[..]), ("-x", &["K".to_owned()][..]));
+    assert_eq!(
+        (one.program.args[0].as_written(), &one.program.env[..]),
+        ("-x", &["K".to_owned()][..])
+    );
     let two = spec(&json!({"url": "https://a.example", "headers": {"Auth": "${KEY}"}}));
-    assert_eq!(two.url.as_ref().unwrap().to_string(), "https://a.example");
-    assert_eq!(two.headers, ["Auth"]);
+    assert_eq!(two.remote.url.as_ref().unwrap().to_string(), "https://a.example");
+    assert_eq!(two.remote.headers, ["Auth"]);
     assert!(!format!("{one:?}{two:?}").contains("hunter2"));
 }
 
 #[test]
 fn values_of_variables_are_shown_unless_they_look_like_a_secret() {
     let arg_after = |option: &str, arg: &str| {
-        spec(&json!({"command": "x", "args": [option, arg]})).arg_expansions().remove(1)
+        spec(&json!({"command": "x", "args": [option, arg]})).program.arg_expansions().remove(1)
     };
     let shown = |arg: &str| arg_after("-x", arg);
     assert_eq!(shown("run-${PROGRAM}?").as_deref(), Some("run-tool?"));
@@ -46,10 +49,10 @@ fn values_of_variables_are_shown_unless_they_look_like_a_secret() {
     assert_eq!((shown("plain"), shown("${KEY}")), (None, None));
     assert_eq!(arg_after("--token", "${PROGRAM}"), None);
     let remote = spec(&json!({"url": "https://${PROGRAM}/"}));
-    assert_eq!(remote.url_expansion().as_deref(), Some("https://tool/"));
+    assert_eq!(remote.remote.url_expansion().as_deref(), Some("https://tool/"));
     let helper = ["${PROGRAM}", "-x", "--token", "${PROGRAM}"];
     let helped = spec(&json!({"url": "https://a.example", "headersHelper": helper}));
-    let shown = helped.headers_helper_expansions();
+    let shown = helped.remote.headers_helper_expansions();
     assert_eq!(shown, [Some("tool".to_owned()), None, None, None]);
 }
 
@@ -58,9 +61,9 @@ fn packages_and_variables_that_load_code_are_among_what_is_shown() {
     let entry = json!({"command": "npx", "args": ["-y", "p"],
         "env": {"A": "1", "LD_PRELOAD": "x.so", "NODE_OPTIONS": null}});
     let one = spec(&entry);
-    assert_eq!(one.code_loading_variables().collect::<Vec<_>>(), ["LD_PRELOAD"]);
-    assert_eq!(one.unset_env, ["NODE_OPTIONS"]);
-    let [package] = &one.packages[..] else { panic!("{:?}", one.packages) };
+    assert_eq!(one.program.code_loading_variables().collect::<Vec<_>>(), ["LD_PRELOAD"]);
+    assert_eq!(one.program.unset_env, ["NODE_OPTIONS"]);
+    let [package] = &one.downloads.packages[..] else { panic!("{:?}", one.downloads.packages) };
     assert_eq!((&*package.name, &package.version), ("p", &None));
 }
 
@@ -71,7 +74,7 @@ fn the_same_command_started_in_another_directory_is_another_launch() {
     let one = json!({"command": "sh", "args": ["./run.sh"]});
     let (here, there) = (spec_in(&one, "/here"), spec_in(&one, "/there"));
     assert!(!here.is_covered_by(&there));
-    assert_eq!(there.directory.as_deref(), Some(Path::new("/there")));
+    assert_eq!(there.program.directory.as_deref(), Some(Path::new("/there")));
     let with_cwd = json!({"command": "sh", "args": ["./run.sh"], "cwd": "/here"});
     assert!(
         spec_in(&with_cwd, "/there").is_covered_by(&here),

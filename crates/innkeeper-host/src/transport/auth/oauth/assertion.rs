@@ -45,18 +45,14 @@ pub(super) fn sign_assertion(
         // The id must only be unique.
         "jti": format!("{:032x}", fastrand::u128(..)),
     });
-    let encode = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
-    let text = format!(
-        "{}.{}",
-        encode(head.to_string().as_bytes()),
-        encode(claims.to_string().as_bytes())
-    );
+    let [head, claims] = [head, claims].map(|part| URL_SAFE_NO_PAD.encode(part.to_string()));
+    let text = format!("{head}.{claims}");
     let signature = signer.sign(text.as_bytes()).map_err(|_| invalid_key)?;
     let signature = match name {
         "ES256" => der_signature_to_raw(&signature).ok_or(invalid_key)?,
         _ => signature,
     };
-    Ok(format!("{text}.{}", encode(&signature)))
+    Ok(format!("{text}.{}", URL_SAFE_NO_PAD.encode(&signature)))
 }
 
 /// Converts a DER signature (TLS) to the two concatenated integers of JWT.
