@@ -188,14 +188,14 @@ impl QuestionOwners {
     ) -> RunningCall {
         let asked = is_asked.then(|| AskedClient {
             callback: options.callback.clone(),
-            capabilities: options.client_capabilities.clone(),
+            capabilities: options.client.capabilities.clone(),
         });
         let mut state = self.state();
         let number = state.next_number();
         state.calls.insert(number, SuspectCall { client: client.clone(), asked });
         drop(state);
         let in_flight = Arc::new(CallInFlight { owners: self.clone(), number });
-        options.hold = Some(in_flight.clone());
+        options.client.hold = Some(in_flight.clone());
         RunningCall { in_flight, client, started: Instant::now() }
     }
 

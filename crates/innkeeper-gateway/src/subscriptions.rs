@@ -3,7 +3,7 @@
 use std::future::pending;
 use std::sync::Arc;
 
-use innkeeper_host::CallOptions;
+use innkeeper_host::{CallOptions, RemoteClient};
 use innkeeper_protocol::request_meta::EXTENSION_TASKS;
 use innkeeper_protocol::view::MAX_URI_BYTES;
 use innkeeper_protocol::{envelope, method};
@@ -224,8 +224,11 @@ impl OfferedServer {
         let mut subscribers = resource.subscribers.lock().await;
         if *subscribers == 0 {
             let options = CallOptions {
-                principal: Some(principal.id().clone()),
-                has_limited_share: principal.shares_limits(),
+                client: RemoteClient {
+                    principal: Some(principal.id().clone()),
+                    has_limited_share: principal.shares_limits(),
+                    ..RemoteClient::default()
+                },
                 ..CallOptions::default()
             };
             self.upstream.host.subscribe_resource(uri, Some(&self.name), options).await?;

@@ -39,7 +39,7 @@ pub use arguments::Arguments;
 pub use completion::CompletionReference;
 pub(crate) use completion::complete;
 pub(crate) use contents::{get_prompt, read_resource};
-pub use options::CallOptions;
+pub use options::{CallOptions, RemoteClient};
 pub(crate) use raw_request::{notify, request};
 pub use round_trip_mode::RoundTripMode;
 pub(crate) use subscription::subscribe;

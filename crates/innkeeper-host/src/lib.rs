@@ -73,8 +73,8 @@ pub use innkeeper_process::{
 
 pub use cache::CacheScope;
 pub use call::{
-    Arguments, CallOptions, CompletionReference, RoundTripMode, StructuredContentError, TaskMode,
-    ToolResult,
+    Arguments, CallOptions, CompletionReference, RemoteClient, RoundTripMode,
+    StructuredContentError, TaskMode, ToolResult,
 };
 pub use callback::{
     Callback, CallbackCapabilities, CallbackError, CallbackFuture, CallbackResult, ServerRequest,

@@ -69,7 +69,7 @@ impl HostTaskCall {
         let upstream = &server.upstream;
         // A server that restarts during the call does not know the task.
         let connection = server.connection_number();
-        let call_hold = options.hold.clone();
+        let call_hold = options.client.hold.clone();
         let options = CallOptions { task: mode, ..options };
         let result = upstream.host.call_tool_with(tool, arguments, options).await?;
         if result.result_type() == ResultType::Task {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use innkeeper_host::error::UnavailableReason;
 use innkeeper_host::{
-    CallError, CallNotification, CallOptions, Callback, LogLevel, RoundTripMode, TraceContext,
+    CallError, CallNotification, CallOptions, Callback, LogLevel, RemoteClient, RoundTripMode,
+    TraceContext,
 };
 use innkeeper_protocol::request_meta::META_RELATED_TASK;
 use innkeeper_protocol::{Era, envelope, method, skim};
@@ -77,7 +78,8 @@ impl Calls {
         let answers = caller.identity.answers_requests() && request.sink.is_some();
         let mut options = self.call_options(request, server);
         if let Some(calls) = &caller.calls {
-            options.send_check = Some(calls.check(request.id, target.item, target.may_repeat));
+            options.client.send_check =
+                Some(calls.check(request.id, target.item, target.may_repeat));
         }
         let operators = self.operator_callback(request, &target);
         match (caller.era(), server.declared.era, operators) {
@@ -92,7 +94,7 @@ impl Calls {
                     callback = Some(Arc::new(ClientCallback { client, sink, task }));
                 }
                 if let Some(operators) = operators {
-                    options.client_capabilities = Some(caller.identity.with_elicitation().into());
+                    options.client.capabilities = Some(caller.identity.with_elicitation().into());
                     callback = Some(Arc::new(operators.with_client(callback)));
                 }
                 options.callback = callback;
@@ -169,7 +171,7 @@ impl Calls {
         let current = stream.clone();
         let calls = request.caller.calls.clone();
         // The callback refuses what the client does not declare, and records it.
-        options.client_capabilities = Some(request.caller.identity.with_all_kinds().into());
+        options.client.capabilities = Some(request.caller.identity.with_all_kinds().into());
         let call_client = request.caller.call_client();
         let client = request.caller.identity.clone();
         let server_use = target.server.server_use.clone();
@@ -228,9 +230,12 @@ impl Calls {
         let has_other_clients = server.upstream.wider.is_empty();
         CallOptions {
             meta: self.forwarded_meta(request),
-            principal: Some(caller.principal.id().clone()),
-            has_limited_share: has_other_clients && caller.principal.shares_limits(),
-            client_capabilities: Some(caller.identity.capabilities.clone()),
+            client: RemoteClient {
+                principal: Some(caller.principal.id().clone()),
+                has_limited_share: has_other_clients && caller.principal.shares_limits(),
+                capabilities: Some(caller.identity.capabilities.clone()),
+                ..RemoteClient::default()
+            },
             ..CallOptions::default()
         }
     }

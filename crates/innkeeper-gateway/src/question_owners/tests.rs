@@ -3,7 +3,7 @@
 use std::future::pending;
 
 use futures_util::poll;
-use innkeeper_host::{CallReference, CallbackError, CallbackResult};
+use innkeeper_host::{CallReference, CallbackError, CallbackResult, RemoteClient};
 use innkeeper_protocol::envelope::code;
 use innkeeper_protocol::method;
 use serde_json::{Value, json};
@@ -39,11 +39,11 @@ fn start_with(
     let capabilities = RawValue::from_string(r#"{"elicitation":{}}"#.to_owned()).unwrap();
     let mut options = CallOptions {
         callback: Some(callback),
-        client_capabilities: Some(capabilities.into()),
+        client: RemoteClient { capabilities: Some(capabilities.into()), ..RemoteClient::default() },
         ..CallOptions::default()
     };
     let running = owners.start(client.clone(), true, &mut options);
-    Call { running, hold: options.hold.take().unwrap() }
+    Call { running, hold: options.client.hold.take().unwrap() }
 }
 
 /// Starts a call whose client answers a question with the label of the call.

@@ -24,7 +24,7 @@ pub(crate) async fn get_prompt(
     arguments: &Map<String, Value>,
     options: CallOptions,
 ) -> Result<Box<RawValue>, CallError> {
-    let key = CacheKey::prompt(name, arguments).of_principal(options.principal.clone());
+    let key = CacheKey::prompt(name, arguments).of_principal(options.client.principal.clone());
     let route = match catalog.prompt(name) {
         Ok(route) => route,
         Err(error) => {
@@ -84,7 +84,7 @@ pub(crate) async fn read_resource(
     server: Option<&str>,
     options: CallOptions,
 ) -> Result<Box<RawValue>, CallError> {
-    let key = CacheKey::resource(uri).of_principal(options.principal.clone());
+    let key = CacheKey::resource(uri).of_principal(options.client.principal.clone());
     let route = match catalog.resource(uri, server) {
         Ok(route) => route,
         Err(error) => {

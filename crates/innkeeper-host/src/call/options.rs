@@ -50,7 +50,23 @@ pub struct CallOptions {
     /// server receives an error. The cache does not store a result after a request to this
     /// callback.
     pub callback: Option<Arc<dyn Callback>>,
-    /// The remote client on whose behalf the application calls.
+    /// Members that the host adds to the `_meta` of the request, byte for byte: an object of at
+    /// most 64 KiB without members that the host writes itself, for example `progressToken`. A
+    /// prompt or resource with own members is always requested, as with [`Self::fresh`]. Default:
+    /// none.
+    pub meta: Option<Box<RawValue>>,
+    /// How the call handles a request for input of the modern era. Default: with callbacks.
+    pub round_trips: RoundTripMode,
+    /// How a call of a tool handles a created task. Default: the host polls the task.
+    pub task: TaskMode,
+    /// The remote client on whose behalf the application calls. Default: none.
+    pub client: RemoteClient,
+}
+
+/// The remote client on whose behalf an application calls.
+#[derive(Clone, Debug, Default)]
+pub struct RemoteClient {
+    /// The identity of the client.
     ///
     /// The cache gives a result of a prompt or resource only to calls with the same principal; calls
     /// without a principal share their results in the same way. All calls share a result with
@@ -62,22 +78,13 @@ pub struct CallOptions {
     ///
     /// Among principals whose calls wait, the principal with the fewest running calls is next.
     pub has_limited_share: bool,
-    /// Members that the host adds to the `_meta` of the request, byte for byte: an object of at
-    /// most 64 KiB without members that the host writes itself, for example `progressToken`. A
-    /// prompt or resource with own members is always requested, as with [`Self::fresh`]. Default:
-    /// none.
-    pub meta: Option<Box<RawValue>>,
-    /// How the call handles a request for input of the modern era. Default: with callbacks.
-    pub round_trips: RoundTripMode,
-    /// How a call of a tool handles a created task. Default: the host polls the task.
-    pub task: TaskMode,
-    /// The capabilities of the remote client, an object of at most 64 KiB. Default: those of the
+    /// The capabilities of the client, an object of at most 64 KiB. Default: those of the
     /// host.
     ///
     /// A request of the modern era contains these capabilities in place of those of the host. In
     /// both eras the host refuses a request of the server that belongs to the call and needs a
     /// capability, for example `elicitation.url`, that is not among them.
-    pub client_capabilities: Option<Arc<RawValue>>,
+    pub capabilities: Option<Arc<RawValue>>,
     /// Decides immediately before each attempt whether the host sends the request. Default: the host
     /// sends every request.
     pub send_check: Option<Arc<dyn SendCheck>>,
@@ -113,16 +120,14 @@ impl CallOptions {
 
     /// Returns the remote client, for messages of the server about the call.
     pub(super) fn caller(&self, item: &str) -> Result<Option<Arc<Caller>>, CallError> {
+        let RemoteClient { principal, has_limited_share, capabilities, send_check, hold } =
+            self.client.clone();
         let notifications = self.notifications.clone();
-        let capabilities = self.client_capabilities.as_deref().map(ClientCapabilities::from_raw);
+        let capabilities = capabilities.as_deref().map(ClientCapabilities::from_raw);
         let capabilities = capabilities.transpose().map_err(|message| {
             let problems = vec![Violation::new("/clientCapabilities".to_owned(), message)];
             CallError::Validation { item: item.into(), problems }
         })?;
-        let principal = self.principal.clone();
-        let has_limited_share = self.has_limited_share;
-        let send_check = self.send_check.clone();
-        let hold = self.hold.clone();
         let is_needed = notifications.is_some()
             || capabilities.is_some()
             || principal.is_some()
@@ -143,9 +148,8 @@ impl CallOptions {
         match &self.round_trips {
             RoundTripMode::Callback => PassThrough::default(),
             RoundTripMode::PassThrough { input_responses, request_state } => {
-                let shared = |member: &Option<Box<RawValue>>| member.clone().map(Arc::from);
-                let responses = shared(input_responses);
-                let state = shared(request_state);
+                let responses = input_responses.clone().map(Arc::from);
+                let state = request_state.clone().map(Arc::from);
                 let responses = RoundTripParams { responses, state, trace_context: None };
                 PassThrough { input_required: true, responses, ..PassThrough::default() }
             }
@@ -164,7 +168,7 @@ impl CallOptions {
         client_meta: &ClientMeta,
         item: &str,
     ) -> Result<CallerMeta, CallError> {
-        let capabilities = self.client_capabilities.clone();
+        let capabilities = self.client.capabilities.clone();
         let Some(meta) = &self.meta else {
             return Ok(CallerMeta::default().with_capabilities(capabilities));
         };

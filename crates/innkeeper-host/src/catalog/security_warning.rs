@@ -37,17 +37,17 @@ pub(crate) fn hidden_text_warnings(
     tools: &[Definition<Tool>],
     instructions: Option<&str>,
 ) -> Vec<SecurityWarning> {
-    let warning = |tool| SecurityWarning {
+    let instructions =
+        instructions.filter(|text| !hidden_characters(text).is_empty()).map(|_| None);
+    let tools = tools.iter().filter(|tool| has_hidden_characters(&tool.raw));
+    let tools = tools.map(|tool| Some(tool.view.name.as_str().into()));
+    let warnings = instructions.into_iter().chain(tools).map(|tool| SecurityWarning {
         server: server.clone(),
         tool,
         item: None,
         reason: HIDDEN_CHARACTERS.to_owned(),
-    };
-    let instructions =
-        instructions.filter(|text| !hidden_characters(text).is_empty()).map(|_| warning(None));
-    let tools = tools.iter().filter(|tool| has_hidden_characters(&tool.raw));
-    let tools = tools.map(|tool| warning(Some(tool.view.name.as_str().into())));
-    instructions.into_iter().chain(tools).take(MAX_WARNINGS).collect()
+    });
+    warnings.take(MAX_WARNINGS).collect()
 }
 
 /// Returns warnings for tool names that resemble tool names of earlier servers.

@@ -123,8 +123,11 @@ fn parse_task(raw: &RawValue) -> Result<Task, RequestError> {
 
 /// Returns the task id even if the rest of the task is malformed.
 fn task_id(created: &RawValue) -> Option<String> {
-    let id = |object: &str| serde_json::from_str(skim::member(object, "taskId")?).ok();
-    let id: Option<String> = id(created.get()).or_else(|| id(skim::member(created.get(), "task")?));
+    let objects = [Some(created.get()), skim::member(created.get(), "task")];
+    let id: Option<String> = objects
+        .into_iter()
+        .flatten()
+        .find_map(|object| serde_json::from_str(skim::member(object, "taskId")?).ok());
     id.filter(|id| id.len() <= MAX_TASK_ID_BYTES)
 }
 

@@ -1,7 +1,7 @@
 //! The builder of a host: options in addition to the configuration, then the start.
 
+mod endpoints;
 mod message_size;
-mod processes;
 mod runner_check;
 mod sign_in;
 mod start;
@@ -18,7 +18,7 @@ use crate::connection::log_level::LogLevel;
 use crate::event::HostEvent;
 use crate::lock::{Lock, PinPolicy, PinVerifier};
 use crate::own_files::OwnFiles;
-use crate::server::connector::{Connector, ConnectorSource, Connectors, ServerStream};
+use crate::server::connector::{Connector, ConnectorSource, ServerStream};
 use crate::server::endpoint_resolution;
 use crate::server::launch::ClientOptions;
 use crate::session::HostContext;
@@ -26,7 +26,7 @@ use crate::telemetry::Telemetry;
 use crate::transport::auth::AuthManager;
 use crate::trust::TrustPolicy;
 
-use processes::ProcessOptions;
+use endpoints::EndpointOptions;
 pub use runner_check::RunnerCheck;
 use start::StartOptions;
 
@@ -52,10 +52,9 @@ use start::StartOptions;
 #[derive(Debug)]
 pub struct HostBuilder {
     config: Config,
-    connectors: Connectors,
     pin_verifier: Option<PinVerifier>,
     watch: Option<TrustPolicy>,
-    pub(crate) processes: ProcessOptions,
+    pub(crate) endpoints: EndpointOptions,
     start: StartOptions,
     pub(crate) client: ClientOptions,
     sign_in: AuthManager,
@@ -67,10 +66,9 @@ impl HostBuilder {
     pub(super) fn new(config: Config) -> Self {
         Self {
             config,
-            connectors: Connectors::default(),
             pin_verifier: None,
             watch: None,
-            processes: ProcessOptions::default(),
+            endpoints: EndpointOptions::default(),
             start: StartOptions::default(),
             client: ClientOptions::default(),
             sign_in: AuthManager::default(),
@@ -151,7 +149,7 @@ impl HostBuilder {
     #[must_use]
     pub fn connector(mut self, name: impl Into<String>, connector: impl Connector) -> Self {
         let source = ConnectorSource::Connector(Box::new(connector));
-        self.connectors.insert(name.into(), source);
+        self.endpoints.connectors.insert(name.into(), source);
         self
     }
 
@@ -181,7 +179,7 @@ impl HostBuilder {
         stream: impl AsyncRead + AsyncWrite + Send + 'static,
     ) -> Self {
         let stream = StdMutex::new(Some(ServerStream::new(stream)));
-        self.connectors.insert(name.into(), ConnectorSource::Stream(stream));
+        self.endpoints.connectors.insert(name.into(), ConnectorSource::Stream(stream));
         self
     }
 
@@ -221,12 +219,17 @@ impl HostBuilder {
     pub fn check(&self) -> Result<Vec<Diagnostic>, ConfigError> {
         let environment = self.inherited_environment();
         let mut config = self.config.clone();
-        self.connectors.complete(&mut config)?;
+        self.endpoints.connectors.complete(&mut config)?;
         let servers = config.servers.values();
         let mut problems: Vec<Diagnostic> =
             config.invalid.values().flat_map(|server| server.problems.clone()).collect();
         let own_files = OwnFiles::new(&config, &self.protected());
-        match endpoint_resolution::prepare(servers, environment, &self.connectors, &own_files) {
+        match endpoint_resolution::prepare(
+            servers,
+            environment,
+            &self.endpoints.connectors,
+            &own_files,
+        ) {
             Ok(prepared) => problems.extend(
                 prepared.iter().filter_map(|settings| settings.endpoint.diagnostic().cloned()),
             ),

@@ -78,7 +78,7 @@ async fn run_simulation(seed: u64) -> SimulationOutcome {
     let simulation = Simulation::new(seed);
     simulation.set_plans(&plan.servers);
     let mut builder = Host::builder(build_config(&plan.servers)).supervisor(Supervisor::Group);
-    builder.processes.opener = Some(Arc::new(simulation.clone()));
+    builder.endpoints.opener = Some(Arc::new(simulation.clone()));
     builder.client.limits = Simulation::small_limits(builder.client.limits);
     let events = RecordedEvents::default();
     let listener = record_events(builder.events(), events.clone());

@@ -77,10 +77,11 @@ impl TrustDecisions {
     /// Returns the launches that are not approved in their current form.
     #[must_use]
     pub fn undecided(&self, launches: Vec<LaunchSpec>) -> Vec<LaunchSpec> {
-        let decided = |launch: &LaunchSpec| {
-            self.contents.servers.get(&launch.name) == Some(&launch.fingerprint())
-        };
-        launches.into_iter().filter(|launch| !decided(launch)).collect()
+        let servers = &self.contents.servers;
+        let is_undecided = launches
+            .into_iter()
+            .filter(|launch| servers.get(&launch.name) != Some(&launch.fingerprint()));
+        is_undecided.collect()
     }
 
     /// Approves these launches in exactly this form and stores the decision.

@@ -1,6 +1,6 @@
 //! Caching of resources and prompts.
 
-use innkeeper_host::{CallOptions, ErrorClass, Host, HostEvent, ServerState};
+use innkeeper_host::{CallOptions, ErrorClass, Host, HostEvent, RemoteClient, ServerState};
 use innkeeper_testkit::Fixture;
 use serde_json::{Map, Value, json};
 
@@ -61,7 +61,7 @@ async fn a_resource_read_twice_is_asked_for_once_and_a_fresh_one_again() {
 #[tokio::test]
 async fn a_result_is_kept_for_its_principal_unless_its_server_says_that_it_is_public() {
     let options = |principal: Option<&str>| CallOptions {
-        principal: principal.map(Into::into),
+        client: RemoteClient { principal: principal.map(Into::into), ..RemoteClient::default() },
         ..CallOptions::default()
     };
     let name = Map::from_iter([("name".to_owned(), json!("Ada"))]);

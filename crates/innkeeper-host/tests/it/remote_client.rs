@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use futures_util::future::BoxFuture;
 use innkeeper_host::error::ProtocolError;
 use innkeeper_host::{
-    CallError, CallNotification, CallOptions, CallbackCapabilities, Host, LogLevel, RoundTripMode,
-    SendCheck, ServerRequest, ToolResult,
+    CallError, CallNotification, CallOptions, CallbackCapabilities, Host, LogLevel, RemoteClient,
+    RoundTripMode, SendCheck, ServerRequest, ToolResult,
 };
 use innkeeper_testkit::Fixture;
 use serde_json::value::to_raw_value;
@@ -97,7 +97,10 @@ async fn a_request_that_the_application_does_not_permit_is_not_sent() {
     let host = test_env.start([server]).await.unwrap();
     let check = Arc::new(CountingCheck { permitted: 1, asked: AtomicUsize::new(0) });
     let call = || {
-        let options = CallOptions { send_check: Some(check.clone()), ..CallOptions::default() };
+        let options = CallOptions {
+            client: RemoteClient { send_check: Some(check.clone()), ..RemoteClient::default() },
+            ..CallOptions::default()
+        };
         host.call_tool_with("a.echo", json!({"message": "m"}), options)
     };
     assert_eq!(result_text(&call().await.unwrap()), "m");
@@ -124,7 +127,11 @@ async fn call_as(
     round_trips: RoundTripMode,
 ) -> Result<ToolResult, CallError> {
     let client_capabilities = Some(to_raw_value(capabilities).unwrap().into());
-    let options = CallOptions { client_capabilities, round_trips, ..CallOptions::default() };
+    let options = CallOptions {
+        client: RemoteClient { capabilities: client_capabilities, ..RemoteClient::default() },
+        round_trips,
+        ..CallOptions::default()
+    };
     host.call_tool_with("a.pid", (), options).await
 }
 

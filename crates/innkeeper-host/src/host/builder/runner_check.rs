@@ -45,7 +45,7 @@ impl HostBuilder {
     /// approval. Dropping the future kills the runner.
     pub async fn check_runners(&self) -> Vec<RunnerCheck> {
         let environment = self.inherited_environment();
-        let supervisor = self.processes.supervisor.clone().unwrap_or_else(Supervisor::available);
+        let supervisor = self.endpoints.supervisor.clone().unwrap_or_else(Supervisor::available);
         let mut users: IndexMap<&str, Vec<&ServerConfig>> = IndexMap::new();
         for server in self.config.servers.values() {
             if let TransportConfig::Stdio { command, .. } = &server.transport

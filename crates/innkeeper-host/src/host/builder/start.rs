@@ -109,7 +109,8 @@ impl HostBuilder {
     pub async fn start(self) -> Result<Host, StartError> {
         let protected = self.protected();
         let environment = self.inherited_environment().clone();
-        let Self { mut config, connectors, processes, mut start, host, .. } = self;
+        let Self { mut config, mut endpoints, mut start, host, .. } = self;
+        let connectors = std::mem::take(&mut endpoints.connectors);
         if start.wait.is_some() {
             config = config.with_optional_servers();
         }
@@ -132,7 +133,7 @@ impl HostBuilder {
         let events = host.events.clone();
         let registry = Arc::new(Registry::new(servers, invalid, bare, events, self.pin_verifier));
         let tasks = host.tasks.clone();
-        let (supervisor, opener) = processes.open().await;
+        let (supervisor, opener) = endpoints.open().await;
         let launcher = Arc::new(Launcher {
             host,
             client: self.client,

@@ -91,23 +91,24 @@ impl AuthHttpClient {
         &self,
         request: http::Request<Vec<u8>>,
     ) -> Result<http::Response<Vec<u8>>, AuthRequestError> {
-        let to_request_error =
-            |error: reqwest::Error| AuthRequestError::Failed(describe_error(&error));
-        let request = reqwest::Request::try_from(request).map_err(to_request_error)?;
+        let request = reqwest::Request::try_from(request).map_err(|error| request_error(&error))?;
         if !self.allows(request.url()) {
             return Err(AuthRequestError::AddressDenied);
         }
         let is_token_request = token_response::is_token_request(&request);
         // Only the headers matter, and the body may be an endless stream.
         let probe = *request.method() == Method::GET && *request.url() == self.remote.url;
-        let mut http_response = self.client()?.execute(request).await.map_err(to_request_error)?;
+        let mut http_response =
+            self.client()?.execute(request).await.map_err(|error| request_error(&error))?;
         let mut response = http::Response::new(Vec::new());
         *response.status_mut() = http_response.status();
         *response.headers_mut() = http_response.headers().clone();
         if probe {
             return Ok(response);
         }
-        while let Some(chunk) = http_response.chunk().await.map_err(to_request_error)? {
+        while let Some(chunk) =
+            http_response.chunk().await.map_err(|error| request_error(&error))?
+        {
             if response.body().len() + chunk.len() > MAX_BODY_BYTES {
                 return Err(AuthRequestError::BodyTooLarge);
             }
@@ -118,6 +119,10 @@ impl AuthHttpClient {
         }
         Ok(response)
     }
+}
+
+fn request_error(error: &reqwest::Error) -> AuthRequestError {
+    AuthRequestError::Failed(describe_error(error))
 }
 
 impl OAuthHttpClient for AuthHttpClient {

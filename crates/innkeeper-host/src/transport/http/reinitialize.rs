@@ -161,24 +161,21 @@ fn match_response(
     id: u64,
     agreed: Option<Revision>,
 ) -> Option<Result<(), ReinitializeError>> {
-    let check_incoming = |incoming| match incoming {
+    let all = match envelope::parse(text).ok()? {
+        Message::Single(incoming) => vec![incoming],
+        Message::Batch(all) => all.into_iter().flatten().collect(),
+    };
+    all.into_iter().find_map(|incoming| match incoming {
         Incoming::Response { id: response_id, outcome }
             if response_id.as_client_id() == Some(id) =>
         {
-            Some(
-                outcome
-                    .map_err(ReinitializeError::Rejected)
-                    .and_then(|result| check_revision(result, agreed)),
-            )
+            let result = outcome.map_err(ReinitializeError::Rejected);
+            Some(result.and_then(|result| check_revision(result, agreed)))
         }
         Incoming::Response { .. } | Incoming::Request { .. } | Incoming::Notification { .. } => {
             None
         }
-    };
-    match envelope::parse(text).ok()? {
-        Message::Single(incoming) => check_incoming(incoming),
-        Message::Batch(all) => all.into_iter().flatten().find_map(check_incoming),
-    }
+    })
 }
 
 fn check_revision(result: &RawValue, agreed: Option<Revision>) -> Result<(), ReinitializeError> {

@@ -187,13 +187,13 @@ fn describe_redirect(response: &Response) -> Option<String> {
 /// if it has one, so that clock differences do not matter.
 fn parse_retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = |name| Some(headers.get(name)?.to_str().ok()?.trim());
-    let date = |text: &str| httpdate::parse_http_date(text).ok();
     let after = text(RETRY_AFTER)?;
     match after.parse() {
         Ok(seconds) => Some(Duration::from_secs(seconds)),
         Err(_) => {
-            let wait =
-                date(after)?.duration_since(text(DATE).and_then(date).unwrap_or(now)).ok()?;
+            let sent = text(DATE).and_then(|text| httpdate::parse_http_date(text).ok());
+            let after = httpdate::parse_http_date(after).ok()?;
+            let wait = after.duration_since(sent.unwrap_or(now)).ok()?;
             Some(Duration::from_secs(wait.as_secs()))
         }
     }

@@ -2,7 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use innkeeper_host::{CallOptions, CallReference, Callback, CallbackCapabilities, ServerRequest};
+use innkeeper_host::{
+    CallOptions, CallReference, Callback, CallbackCapabilities, RemoteClient, ServerRequest,
+};
 use serde_json::{Value, json};
 use tokio::sync::{Barrier, Notify};
 use tokio::time::timeout;
@@ -108,7 +110,8 @@ async fn assert_each_receives_its_request(
                 Ok(response(&format!("by {tool_name}")))
             }
         });
-        CallOptions { callback, principal: principal(tool_name), ..CallOptions::default() }
+        let client = RemoteClient { principal: principal(tool_name), ..RemoteClient::default() };
+        CallOptions { callback, client, ..CallOptions::default() }
     };
     let calls = async {
         tokio::try_join!(host.call_tool_with("a.pid", json!({}), options("pid")), async {

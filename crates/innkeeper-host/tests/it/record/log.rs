@@ -1,6 +1,6 @@
 //! The log: lifecycle of each server, and requests with fields but no content.
 
-use innkeeper_host::CallOptions;
+use innkeeper_host::{CallOptions, RemoteClient};
 use innkeeper_testkit::{Fault, RemoteServer};
 use serde_json::{Map, Value, json};
 
@@ -127,8 +127,11 @@ async fn the_message_of_a_server_error_is_in_the_error_and_not_in_the_log() {
         let error = host.call_tool("one.pid", ()).await.unwrap_err();
         errors.push(crate::setup::error_chain(&error).join(": "));
     }
-    let options =
-        CallOptions { retries: Some(0), principal: Some("ada".into()), ..CallOptions::default() };
+    let options = CallOptions {
+        retries: Some(0),
+        client: RemoteClient { principal: Some("ada".into()), ..RemoteClient::default() },
+        ..CallOptions::default()
+    };
     let busy = host.call_tool_with("one.pid", (), options).await.unwrap_err();
     assert!(busy.to_string().ends_with("busy (HTTP 503): canary"), "{busy}");
     host.shutdown().await;

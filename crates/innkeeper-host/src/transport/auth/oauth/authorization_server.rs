@@ -48,13 +48,12 @@ impl AuthorizationServer {
         url: &Url,
         header: Option<&str>,
     ) -> Result<Self, AuthErrorKind> {
-        let no_use = |error: AuthError| AuthErrorKind::Discovery(describe_error(&error));
         let manager = AuthorizationManager::new_with_oauth_http_client(url.clone(), http.clone());
-        let mut manager = manager.await.map_err(no_use)?;
+        let mut manager = manager.await.map_err(|error| discovery_error(&error))?;
         let credential_store = InMemoryCredentialStore::new();
         manager.set_credential_store(credential_store.clone());
         let discovered = without_logging(manager.resolve_metadata_from_challenge(header)).await;
-        let discovered = discovered.map_err(no_use)?;
+        let discovered = discovered.map_err(|error| discovery_error(&error))?;
         let metadata = discovered.metadata;
         manager.set_metadata(metadata.clone());
         let published = discovered.source != AuthorizationMetadataSource::LegacyEndpointFallback;
@@ -76,8 +75,9 @@ impl AuthorizationServer {
     pub(super) fn requires_client_secret_post(&self) -> bool {
         let field = self.metadata.additional_fields.get("token_endpoint_auth_methods_supported");
         let Some(methods) = field.and_then(Value::as_array) else { return false };
-        let takes = |method: &str| methods.iter().any(|supported| supported == method);
-        takes("client_secret_post") && !takes("client_secret_basic")
+        let [takes_post, takes_basic] = ["client_secret_post", "client_secret_basic"]
+            .map(|method| methods.iter().any(|supported| supported == method));
+        takes_post && !takes_basic
     }
 
     pub(super) fn is_published(&self) -> bool {
@@ -200,8 +200,6 @@ impl AuthorizationServer {
         key: &Secret,
         scopes: &[String],
     ) -> Result<StoredToken, AuthErrorKind> {
-        let no_token =
-            |reason: &str| AuthErrorKind::TokenRequestFailed(AuthErrorKind::sanitize(reason));
         let stated = sign_assertion(key.expose(), &client.id, &self.issuer).map_err(no_token)?;
         let scope = scopes.join(" ");
         let mut form = vec![
@@ -248,6 +246,14 @@ impl AuthorizationServer {
             Err(error) => Err(no_token(error)),
         }
     }
+}
+
+fn no_token(reason: &str) -> AuthErrorKind {
+    AuthErrorKind::TokenRequestFailed(AuthErrorKind::sanitize(reason))
+}
+
+fn discovery_error(error: &AuthError) -> AuthErrorKind {
+    AuthErrorKind::Discovery(describe_error(error))
 }
 
 fn announces_pkce(metadata: &AuthorizationMetadata) -> bool {

@@ -82,13 +82,12 @@ fn read_id_token(from: &IdToken) -> Result<String, Box<str>> {
     match from {
         IdToken::Value(token) => Ok(token.expose().to_owned()),
         IdToken::File(path) => {
-            let no = |cause: &dyn std::fmt::Display| {
-                AuthErrorKind::sanitize(&format!("cannot read `{path}`: {cause}"))
-            };
-            let read =
-                read_bytes(path.expose(), MAX_ID_TOKEN_BYTES).map_err(|error| no(&error.kind()))?;
-            let text = String::from_utf8(read).map_err(|_| no(&"not UTF-8"))?;
-            Ok(text.trim().to_owned())
+            let read = read_bytes(path.expose(), MAX_ID_TOKEN_BYTES);
+            let text = read
+                .map_err(|error| error.kind().to_string())
+                .and_then(|bytes| String::from_utf8(bytes).map_err(|_| "not UTF-8".to_owned()));
+            text.map(|text| text.trim().to_owned())
+                .map_err(|cause| AuthErrorKind::sanitize(&format!("cannot read `{path}`: {cause}")))
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Options for the processes of servers.
+//! Options for the endpoints of servers: their processes and connectors.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,23 +8,25 @@ use innkeeper_process::Supervisor;
 use innkeeper_process::ledger::Ledger;
 
 use super::HostBuilder;
+use crate::server::connector::Connectors;
 use crate::server::endpoint_opener::{EndpointOpener, SystemOpener};
 use crate::tasks;
 use crate::text::display_safe;
 
-/// How the host runs the processes of its servers.
+/// How the host opens the endpoints of its servers.
 #[derive(Debug, Default)]
-pub(crate) struct ProcessOptions {
+pub(crate) struct EndpointOptions {
     pub(super) supervisor: Option<Supervisor>,
     ledger: Option<PathBuf>,
     environment: Option<Environment>,
     /// Files and directories that no sandbox may write.
     protected: Vec<PathBuf>,
+    pub(super) connectors: Connectors,
     /// Default: the processes and the network of the system.
     pub(crate) opener: Option<Arc<dyn EndpointOpener>>,
 }
 
-impl ProcessOptions {
+impl EndpointOptions {
     /// Returns the supervisor, and what starts the servers.
     pub(super) async fn open(self) -> (Supervisor, Arc<dyn EndpointOpener>) {
         let ledger = match self.ledger {
@@ -42,7 +44,7 @@ impl ProcessOptions {
 impl HostBuilder {
     /// Returns the environment that servers inherit from.
     pub(super) fn inherited_environment(&self) -> &Environment {
-        self.processes.environment.as_ref().unwrap_or(&self.config.environment)
+        self.endpoints.environment.as_ref().unwrap_or(&self.config.environment)
     }
 
     /// Sets the supervisor of the process trees. Default: [`Supervisor::available`], the program
@@ -51,7 +53,7 @@ impl HostBuilder {
     /// of a server can leave.
     #[must_use]
     pub fn supervisor(mut self, supervisor: Supervisor) -> Self {
-        self.processes.supervisor = Some(supervisor);
+        self.endpoints.supervisor = Some(supervisor);
         self
     }
 
@@ -59,7 +61,7 @@ impl HostBuilder {
     /// terminates the processes that a killed host left. Default: no ledger.
     #[must_use]
     pub fn ledger(mut self, directory: impl Into<PathBuf>) -> Self {
-        self.processes.ledger = Some(directory.into());
+        self.endpoints.ledger = Some(directory.into());
         self
     }
 
@@ -69,21 +71,21 @@ impl HostBuilder {
     /// protected without a call. Default: no others.
     #[must_use]
     pub fn protect(mut self, paths: impl IntoIterator<Item = PathBuf>) -> Self {
-        self.processes.protected.extend(paths);
+        self.endpoints.protected.extend(paths);
         self
     }
 
     /// Returns all files and directories that no sandbox may write, but for the configuration's own.
     pub(super) fn protected(&self) -> Vec<PathBuf> {
-        let own = self.processes.ledger.iter().chain(&self.sign_in.token_directory);
-        self.processes.protected.iter().chain(own).cloned().collect()
+        let own = self.endpoints.ledger.iter().chain(&self.sign_in.token_directory);
+        self.endpoints.protected.iter().chain(own).cloned().collect()
     }
 
     /// Sets the environment that servers inherit from. Default: the environment that the
     /// configuration was loaded with.
     #[must_use]
     pub fn environment(mut self, environment: Environment) -> Self {
-        self.processes.environment = Some(environment);
+        self.endpoints.environment = Some(environment);
         self
     }
 }
