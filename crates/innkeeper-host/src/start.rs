@@ -265,7 +265,8 @@ impl ServerStart {
     /// Returns whether the host brings the server back although it may still be working, or was never
     /// ready.
     fn revives(&self) -> bool {
-        self.launcher.client.revives_servers && self.server.config().lifecycle.restart != RestartPolicy::Never
+        self.launcher.client.revives_servers
+            && self.server.config().lifecycle.restart != RestartPolicy::Never
     }
 
     /// Waits for the dependencies, whose starts have their own deadlines.

@@ -56,7 +56,8 @@ pub(crate) async fn restart(
     }
     let restarting = async {
         let last_entry = server.status().entry.clone();
-        let _ = shutdown::stop_one(server.clone(), server.config().lifecycle.shutdown_timeout).await;
+        let _ =
+            shutdown::stop_one(server.clone(), server.config().lifecycle.shutdown_timeout).await;
         if matches!(trigger, RestartTrigger::Requested) {
             server.apply_pending();
         }

@@ -86,7 +86,10 @@ impl Launcher {
     }
 
     fn session_limits(&self, server: &Server) -> SessionLimits {
-        SessionLimits { callback_timeout: server.config().calls.max_total_timeout, ..self.client.limits }
+        SessionLimits {
+            callback_timeout: server.config().calls.max_total_timeout,
+            ..self.client.limits
+        }
     }
 
     /// Starts a task that reads stderr; the receiver resolves at the end of stderr.
