@@ -14,6 +14,7 @@ mod markers;
 mod occurrence;
 mod open_call;
 mod options;
+mod prompt_end;
 mod raw_calls;
 mod reasoning;
 mod text;

@@ -1,15 +1,12 @@
 //! Parser for reasoning and for call sections.
 
-use super::harmony::HarmonyHeader;
-use std::cmp::Reverse;
-
 use super::markers::{Candidates, MarkerMatch, Markers};
 use super::open_call::OpenCall;
 use super::raw_calls::RawCalls;
-use super::{ParseEventSink, ParseMode, ParseProgress, ParserOptions, ToolCallParser, emit};
+use super::{ParseEventSink, ParseMode, ParseProgress, ToolCallParser, emit};
 use crate::call::{RejectReason, RejectedCall};
 use crate::event::{IncompleteReason, ParseEvent, TextEnd};
-use crate::format::{Format, LexerKind, MarkerKind};
+use crate::format::{LexerKind, MarkerKind};
 use crate::lexer::leading_whitespace_len;
 use crate::parse::Completeness;
 
@@ -64,36 +61,6 @@ pub(super) struct HeldCall {
 impl HeldCall {
     pub(super) fn new(open_call: OpenCall) -> Self {
         Self { open_call, trailing_text: String::new() }
-    }
-}
-
-impl ParseMode {
-    /// Returns the mode in which the prompt ends.
-    pub(super) fn after_prompt(markers: &Markers, options: &ParserOptions) -> Self {
-        let prompt = options.prompt.as_deref().unwrap_or_default();
-        let open_reasoning = markers.iter().filter_map(|marker| match marker.kind {
-            MarkerKind::ReasoningStart { end_texts, allows_calls } => {
-                let after = &prompt[prompt.rfind(marker.text)?..];
-                let open = end_texts.iter().all(|end| !after.contains(end));
-                open.then_some((marker.text.len(), end_texts, allows_calls))
-            }
-            MarkerKind::StrayReasoningEnd
-            | MarkerKind::Markup
-            | MarkerKind::EndToken
-            | MarkerKind::CallCloser
-            | MarkerKind::CallSection { .. }
-            | MarkerKind::Call(_)
-            | MarkerKind::HarmonyHeader => None,
-        });
-        match open_reasoning.min_by_key(|(length, ..)| Reverse(*length)) {
-            Some((_, end_texts, allows_calls)) => {
-                Self::Reasoning(ReasoningState::new(markers, end_texts, allows_calls))
-            }
-            None if options.format == Format::Harmony || prompt.ends_with("<|start|>assistant") => {
-                Self::HarmonyHeader(HarmonyHeader::from_prompt_end())
-            }
-            None => Self::Text,
-        }
     }
 }
 
