@@ -31,13 +31,12 @@ use super::session::ChatSession;
 use super::slash_command::{SlashCommand, TypedLine, parse_line};
 use crate::exit::CliError;
 use crate::output::{Output, Style};
+use events::RunText;
 use json_event::JsonEvent;
 use json_line::{JsonLine, LineProblem};
 use line_input::{InputLine, LineInput, MAX_LINE_BYTES};
 use line_question::{LineOutcome, LineQuestion};
 use open_questions::{OpenQuestions, Withdrawn};
-use progress_filter::ProgressFilter;
-use repeated_text::RepeatedText;
 use server_lines::ServerMessages;
 
 /// Maximum number of messages that a program sends during a run.
@@ -96,7 +95,7 @@ struct PlainChat<'o> {
     output: &'o mut Output,
     inputs: PlainInputs,
     open: OpenQuestions,
-    progress: ProgressFilter,
+    run_text: RunText,
     threads: FileThreads,
     servers: ServerMessages,
     /// What is attached to the next message.
@@ -104,7 +103,6 @@ struct PlainChat<'o> {
     draft: Draft,
     /// Whether the last text has no newline at its end.
     has_open_line: bool,
-    repeated_text: RepeatedText,
     has_failed: bool,
 }
 
@@ -134,13 +132,12 @@ pub(crate) async fn run(
             has_person: io::stdin().is_terminal(),
         },
         open: OpenQuestions::default(),
-        progress: ProgressFilter::default(),
+        run_text: RunText::default(),
         threads: FileThreads::default(),
         servers,
         attachments: Vec::new(),
         draft: Draft::default(),
         has_open_line: false,
-        repeated_text: RepeatedText::default(),
         has_failed: false,
     };
     if let Some(message) = first_message {

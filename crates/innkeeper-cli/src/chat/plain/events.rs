@@ -5,11 +5,20 @@ use std::sync::Arc;
 use innkeeper_agent::agent::{AgentEvent, ToolCallRecord};
 
 use super::json_event::JsonEvent;
+use super::progress_filter::ProgressFilter;
+use super::repeated_text::RepeatedText;
 use super::{MAX_SHOWN_CHARS, PlainChat};
 use crate::chat::call_text;
 use crate::chat::terminal::outcome_text;
 use crate::exit::CliError;
 use crate::output::{Style, shorten};
+
+/// What of a run's events is printed.
+#[derive(Default)]
+pub(super) struct RunText {
+    progress: ProgressFilter,
+    repeated: RepeatedText,
+}
 
 impl PlainChat<'_> {
     pub(super) fn print_event(&mut self, event: &AgentEvent) -> Result<(), CliError> {
@@ -24,17 +33,19 @@ impl PlainChat<'_> {
         }
         match event {
             AgentEvent::Text(text) => {
-                let text = self.repeated_text.add(text);
+                let text = self.run_text.repeated.add(text);
                 self.print_text(&text)?;
             }
             AgentEvent::ToolCallStarted { tool, arguments, .. } => {
-                self.repeated_text.clear();
+                self.run_text.repeated.clear();
                 self.end_line()?;
                 let arguments = shorten(arguments, MAX_SHOWN_CHARS);
                 let line = format!("`{tool}` {arguments}");
                 self.output.labelled_status(Style::Dim, "calling", &line)?;
             }
-            AgentEvent::ToolCallProgress { id, tool, progress } if self.progress.is_due(id) => {
+            AgentEvent::ToolCallProgress { id, tool, progress }
+                if self.run_text.progress.is_due(id) =>
+            {
                 self.end_line()?;
                 let progress = shorten(&call_text::progress(progress), MAX_SHOWN_CHARS);
                 let line = format!("`{tool}` {progress}");
@@ -42,7 +53,7 @@ impl PlainChat<'_> {
             }
             AgentEvent::ToolCallFinished(record) => self.print_call(record)?,
             AgentEvent::Retrying { delay } => {
-                self.repeated_text.on_retry();
+                self.run_text.repeated.on_retry();
                 if !delay.is_zero() {
                     let delay = delay.as_secs_f64();
                     self.note(&format!("the request is sent again in {delay:.1} s"))?;
@@ -59,7 +70,7 @@ impl PlainChat<'_> {
                 self.note(&format!("requests leave out the first {messages} messages"))?;
             }
             AgentEvent::Finished(result) => {
-                let text = self.repeated_text.finish();
+                let text = self.run_text.repeated.finish();
                 self.print_text(&text)?;
                 self.end_line()?;
                 if let Some(problem) = outcome_text(&result.outcome) {
@@ -86,7 +97,7 @@ impl PlainChat<'_> {
     }
 
     fn print_call(&mut self, record: &Arc<ToolCallRecord>) -> Result<(), CliError> {
-        self.progress.remove(&record.id);
+        self.run_text.progress.remove(&record.id);
         self.end_line()?;
         let (style, sign) = match record.success {
             true => (Style::Good, "called"),
