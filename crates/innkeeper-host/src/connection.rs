@@ -4,6 +4,7 @@ pub(crate) mod call_permits;
 mod call_recorder;
 mod exchange;
 mod findings;
+mod freshness;
 pub(crate) mod handshake;
 mod internal_request;
 pub(crate) mod list_doubt;
@@ -32,12 +33,8 @@ use innkeeper_protocol::Revision;
 use innkeeper_protocol::view::TasksCapability;
 use serde_json::value::RawValue;
 
-use crate::cache::Cache;
 use crate::connection::call_permits::CallPermits;
-use crate::connection::list_doubt::ListDoubt;
-use crate::connection::list_ttls::ListTtls;
 use crate::connection::meta::ClientMeta;
-use crate::connection::subscriptions::Subscriptions;
 use crate::connection::timeout_streak::TimeoutStreak;
 use crate::error::{CallError, Violation};
 use crate::event::HostEvent;
@@ -47,6 +44,7 @@ use crate::session::{HostContext, RequestError, Session};
 use crate::telemetry::ConnectionTelemetry;
 
 pub(crate) use findings::report_findings;
+pub(crate) use freshness::Freshness;
 pub(crate) use request_spec::{
     Member, RequestMeta, RequestOptions, RequestParams, RequestSpec, TaskUse,
 };
@@ -97,26 +95,6 @@ pub(crate) struct RequestLimits {
     /// Maximum total duration of one call, regardless of progress.
     pub(crate) max_total_timeout: Duration,
     pub(crate) retry: RetryPolicy,
-}
-
-/// Tells when the host's copies of a server's lists and resources are out of date.
-#[derive(Debug)]
-pub(crate) struct Freshness {
-    pub(crate) cache: Arc<Cache>,
-    pub(crate) subscriptions: Subscriptions,
-    pub(crate) list_ttls: ListTtls,
-    pub(crate) list_doubt: ListDoubt,
-}
-
-impl Freshness {
-    pub(crate) fn new(cache: Arc<Cache>) -> Self {
-        Self {
-            cache,
-            subscriptions: Subscriptions::default(),
-            list_ttls: ListTtls::default(),
-            list_doubt: ListDoubt::default(),
-        }
-    }
 }
 
 /// Counts and reports the requests to one server.

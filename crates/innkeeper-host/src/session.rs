@@ -1,5 +1,6 @@
 //! One session with a server: matches responses to requests by id.
 
+mod active_task_guard;
 mod active_tasks;
 mod budget;
 mod call_context;

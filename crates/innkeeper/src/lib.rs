@@ -171,15 +171,15 @@ pub use innkeeper_host::{
 /// The configuration of a host: servers, transports, and diagnostics with their positions.
 pub mod config {
     pub use innkeeper_host::config::{
-        ApiKeyConfig, ApprovalConfig, BindingConfig, CacheConfig, Config, ConfigError,
-        ConfigOrigin, ConfigWatcher, ConsoleConfig, DenyReason, Diagnostic, EndpointConfig,
-        EnterpriseConfig, Environment, ExpandedValue, ExtraKeys, ForeignDefinition, GuardMode,
-        GuardModes, HostConfig, IdToken, InheritedEnvironment, InvalidServer, KeyDigest,
-        LargeResults, MAX_FILE_BYTES, NameStyle, OauthConfig, OauthGrant, Position, Rate,
-        RateConfig, ResourceLimits, RestartPolicy, RetryPolicy, SandboxConfig, Secret, ServeAuth,
-        ServeConfig, ServeLimits, ServeOauth, ServerConfig, Severity, Share, TokenAlgorithm,
-        ToolFilter, TransportConfig, UnknownServer, foreign, json_schema, name, redact_argument,
-        redact_url, server_names,
+        ApiKeyConfig, ApprovalConfig, BindingConfig, CacheConfig, CallConfig, Config, ConfigError,
+        ConfigOrigin, ConfigWatcher, ConfinementConfig, ConsoleConfig, DenyReason, Diagnostic,
+        EndpointConfig, EnterpriseConfig, Environment, ExpandedValue, ExtraKeys, ForeignDefinition,
+        GuardMode, GuardModes, HostConfig, IdToken, InheritedEnvironment, InvalidServer, KeyDigest,
+        LargeResults, LifecycleConfig, MAX_FILE_BYTES, NameStyle, OauthConfig, OauthGrant,
+        Position, Rate, RateConfig, ResourceLimits, RestartPolicy, RetryPolicy, SandboxConfig,
+        Secret, ServeAuth, ServeConfig, ServeLimits, ServeOauth, ServerConfig, Severity, Share,
+        TokenAlgorithm, ToolFilter, TransportConfig, UnknownServer, foreign, json_schema, name,
+        redact_argument, redact_url, server_names,
     };
     pub use innkeeper_host::writable_own_files;
 }
@@ -196,8 +196,8 @@ pub mod catalog {
 /// Calls: arguments, options, progress, results and records.
 pub mod call {
     pub use innkeeper_host::call::{
-        Arguments, CallOptions, CompletionReference, RoundTripMode, StructuredContentError,
-        TaskMode, ToolResult,
+        Arguments, CallOptions, CompletionReference, RemoteClient, RoundTripMode,
+        StructuredContentError, TaskMode, ToolResult,
     };
     pub use innkeeper_host::event::{CallOutcome, CallRecord, CallReference};
     pub use innkeeper_host::{CallError, CallErrorKind, CallHold, Progress, SendCheck};
@@ -259,7 +259,9 @@ pub mod auth {
 
 /// Trust: the approval of server launches.
 pub mod trust {
-    pub use innkeeper_host::trust::{GatewaySpec, LaunchSpec, TrustDecisions, TrustPolicy};
+    pub use innkeeper_host::trust::{
+        GatewaySpec, LaunchProgram, LaunchSpec, RemoteTarget, TrustDecisions, TrustPolicy,
+    };
 }
 
 /// Pins: the recorded definition of each tool, and the changes since then.

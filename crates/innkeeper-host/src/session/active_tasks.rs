@@ -1,13 +1,13 @@
 //! The tasks of a session that are polled or being cancelled, and the guards that count them.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::futures::Notified;
 use tokio::sync::{Notify, mpsc, watch};
 
+use super::active_task_guard::ActiveTaskGuard;
 use super::detached_requests::{self, DetachedReceiver, DetachedRequest, DetachedRequests};
-use super::{CallContext, Progress, Session, SessionState};
+use super::{CallContext, Progress, Session};
 
 /// The tasks of one session.
 #[derive(Debug)]
@@ -30,6 +30,16 @@ impl ActiveTasks {
         let (detached_requests, receiver) = detached_requests::channel();
         let waits = watch::Sender::default();
         (Self { waits, changed: Notify::new(), detached_requests }, receiver)
+    }
+
+    /// Counts one task more.
+    pub(super) fn begin(&self) {
+        self.waits.send_modify(|active| active.count += 1);
+    }
+
+    /// Counts one task less.
+    pub(super) fn end(&self) {
+        self.waits.send_modify(|active| active.count -= 1);
     }
 
     #[cfg(test)]
@@ -97,33 +107,12 @@ pub(crate) struct OpenTaskGuard {
 impl OpenTaskGuard {
     /// Records the id of the task, which messages of the server refer to.
     pub(crate) fn set_task_id(&self, task_id: &str) {
-        self.active.0.pending.set_task_id(self.id, task_id);
+        self.active.session().pending.set_task_id(self.id, task_id);
     }
 }
 
 impl Drop for OpenTaskGuard {
     fn drop(&mut self) {
-        self.active.0.pending.remove(self.id, None);
-    }
-}
-
-/// A guard that counts one task of a session as active.
-#[derive(Debug)]
-pub(super) struct ActiveTaskGuard(Arc<SessionState>);
-
-impl ActiveTaskGuard {
-    pub(super) fn new(shared: Arc<SessionState>) -> Self {
-        shared.active_tasks.waits.send_modify(|active| active.count += 1);
-        Self(shared)
-    }
-
-    pub(super) fn session(&self) -> &Arc<SessionState> {
-        &self.0
-    }
-}
-
-impl Drop for ActiveTaskGuard {
-    fn drop(&mut self) {
-        self.0.active_tasks.waits.send_modify(|active| active.count -= 1);
+        self.active.session().pending.remove(self.id, None);
     }
 }

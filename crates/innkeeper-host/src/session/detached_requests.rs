@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::active_tasks::ActiveTaskGuard;
+use super::active_task_guard::ActiveTaskGuard;
 use super::{HeaderValues, OutgoingRequest, Session, SessionState};
 
 /// Maximum number of queued requests; further ones are dropped. `maxConcurrent` permits fewer calls
