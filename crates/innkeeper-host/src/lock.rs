@@ -31,9 +31,8 @@ use crate::catalog::CatalogEntry;
 pub use change::{ChangeClass, PinChange};
 pub use error::LockError;
 pub use launch::{InProcessType, PinnedLaunch};
-pub use package::Package;
-pub use package::RunnerPackages;
 pub(crate) use package::packages_for_transport as fetched;
+pub use package::{Package, RunnerPackages};
 pub(crate) use pin_verifier::PinVerifier;
 
 /// Name of the lock, which lies beside the first configuration file.

@@ -268,7 +268,8 @@ pub mod trust {
 pub mod lock {
     pub use innkeeper_host::lock::{
         ChangeClass, InProcessType, LOCK_FILE_NAME, Lock, LockError, MAX_LOCK_BYTES, Package,
-        PinChange, PinPolicy, PinnedLaunch, PinnedServer, PinnedText, PinnedTool, ServerIdentity,
+        PinChange, PinPolicy, PinnedLaunch, PinnedServer, PinnedText, PinnedTool, RunnerPackages,
+        ServerIdentity,
     };
 }
 
