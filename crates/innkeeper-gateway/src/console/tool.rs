@@ -173,10 +173,10 @@ fn write_hints(out: &mut Html, definition: &Value) {
         ("openWorldHint", "reaches other systems"),
     ];
     let annotations = definition.get("annotations");
-    let is_set =
-        |key: &str| annotations.and_then(|hints| hints.get(key)) == Some(&Value::Bool(true));
-    let set: Vec<&str> =
-        hints.iter().filter(|(key, _)| is_set(key)).map(|(_, text)| *text).collect();
+    let set = hints.iter().filter(|(key, _)| {
+        annotations.and_then(|annotations| annotations.get(key)) == Some(&Value::Bool(true))
+    });
+    let set: Vec<&str> = set.map(|(_, text)| *text).collect();
     if !set.is_empty() {
         html!(out, "<p class=\"hint\">The server says: {}.</p>\n", set.join(", "));
     }

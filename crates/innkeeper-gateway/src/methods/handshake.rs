@@ -1,7 +1,5 @@
 //! `initialize` and `server/discover`.
 
-use std::sync::Arc;
-
 use innkeeper_protocol::envelope::code;
 use innkeeper_protocol::handshake::{
     CacheScope, DiscoverResponse, InitializeParams, InitializeResponse,
@@ -111,11 +109,11 @@ impl Methods {
     /// clients never ask for the lists of a capability that was not declared at the start.
     fn may_offer_more(&self, offering: &CallerOffering, endpoint: usize) -> bool {
         let options = self.offers.endpoints.options(endpoint);
-        let offers = |name: &Arc<str>| offering.servers.iter().any(|server| server.name == *name);
         let upstreams = offering.view.upstreams();
         let mut names = upstreams.iter().flat_map(|upstream| Vec::clone(&upstream.servers.names()));
-        names.any(|name| options.has_server(&name) && !offers(&name))
-            || !self.offers.servers.unstarted_servers(&offering.view, endpoint).is_empty()
+        names.any(|name| {
+            options.has_server(&name) && offering.servers.iter().all(|server| server.name != name)
+        }) || !self.offers.servers.unstarted_servers(&offering.view, endpoint).is_empty()
     }
 }
 

@@ -103,10 +103,10 @@ impl OpenQuestion {
                 let (call, asked) = latest.ok_or(Refusal::CallEnded)?;
                 let Some(callback) = asked.callback else { return Ok(Err(not_answered())) };
                 let answer = callback.respond(request.clone()).await;
-                let has_ended =
-                    || self.owners.state().calls.get(&call).is_none_or(|call| call.asked.is_none());
                 // An earlier call of the client may have asked, and still waits.
-                if answer.is_err() && has_ended() {
+                if answer.is_err()
+                    && self.owners.state().calls.get(&call).is_none_or(|call| call.asked.is_none())
+                {
                     continue;
                 }
                 return Ok(answer);

@@ -3,22 +3,17 @@
 mod batch;
 mod body;
 mod finished_streams;
-mod forwarder;
-mod forwarding;
 #[cfg(any(test, fuzzing))]
 mod fuzz;
+mod http_sse;
 mod legacy;
 mod modern;
-mod place;
-mod placement;
 mod posted_requests;
 mod replication;
 mod response;
 mod running_requests;
 mod session;
 mod session_end;
-mod sse;
-mod take_over;
 pub(crate) mod upkeep;
 
 use std::sync::Arc;
@@ -42,16 +37,16 @@ pub(crate) use batch::add_to_batch;
 use body::BodyReader;
 pub(crate) use body::discard;
 use finished_streams::FinishedStreams;
-pub(crate) use forwarding::{ForwardedHead, REPLICA_PATH, place_rest_request};
 #[cfg(any(test, fuzzing))]
 pub use fuzz::gateway_request as fuzz_gateway_request;
+use http_sse::SseSessions;
+pub(crate) use http_sse::{MESSAGES_PATH, open_stream, receive_message};
 use replication::Replication;
+pub(crate) use replication::forwarding::{ForwardedHead, REPLICA_PATH, place_rest_request};
+use replication::take_over::TakeOverLocks;
 pub(crate) use response::{KEEP_ALIVE, SILENCE, event_response, keep_alive, slow_json};
 use response::{rejected, rpc_error_response};
 use session::Sessions;
-use sse::SseSessions;
-pub(crate) use sse::{MESSAGES_PATH, open_stream, receive_message};
-use take_over::TakeOverLocks;
 
 /// The state of the HTTP transport.
 #[derive(Debug)]

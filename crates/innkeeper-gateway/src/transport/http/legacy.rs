@@ -14,10 +14,10 @@ use serde_json::value::RawValue;
 use tokio::time::sleep;
 
 use super::batch::add_to_batch;
-use super::forwarding::{outcomes, own_or_forward, unavailable};
-use super::place::{Place, events_gone, no_session};
-use super::placement::{find_place, find_session, resume, store_session};
 use super::posted_requests::{Request, Requests};
+use super::replication::forwarding::{outcomes, own_or_forward, unavailable};
+use super::replication::place::{Place, events_gone, no_session};
+use super::replication::placement::{find_place, find_session, resume, store_session};
 use super::response::{
     SILENCE, StreamStart, accepted, all_events, json_response, logged_events, rejected,
     rpc_error_response, slow_json,

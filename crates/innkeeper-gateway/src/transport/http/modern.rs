@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 
-use super::placement::place_stateless;
+use super::replication::placement::place_stateless;
 use super::response::{
     SILENCE, accepted, json_response, rpc_error_response, running_events, slow_json,
 };

@@ -1,15 +1,21 @@
-//! The state that only a replicated transport needs.
+//! Where a request belongs: to this replica, or to another that it is passed on to.
+
+mod forwarder;
+pub(super) mod forwarding;
+pub(super) mod place;
+pub(super) mod placement;
+pub(super) mod take_over;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use super::forwarder::Forwarder;
 use crate::event_stream::EventStream;
 use crate::replicas::{Ownership, Replicas};
 use crate::stream_log::store_streams;
 use crate::tasks::GatewayTasks;
+use forwarder::Forwarder;
 
 /// This replica, for requests and streams.
 #[derive(Debug)]

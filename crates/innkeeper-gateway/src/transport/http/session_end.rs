@@ -3,7 +3,7 @@
 use futures_util::{StreamExt as _, stream};
 
 use super::HttpTransport;
-use super::placement::store_session;
+use super::replication::placement::store_session;
 use super::session::Session;
 use crate::replicas::{OwnedKey, Replicas, session_names};
 use crate::store_error::StoreError;

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use axum::body::Body;
 use http::{Response, StatusCode};
 
-use super::response::{rejected, rpc_error_response};
-use super::session::Session;
-use super::unexpected_message;
 use crate::replicas::Ownership;
+use crate::transport::http::response::{rejected, rpc_error_response};
+use crate::transport::http::session::Session;
+use crate::transport::http::unexpected_message;
 
 /// The state of a session that a client names.
-pub(super) enum Place {
+pub(in crate::transport::http) enum Place {
     Here(Arc<Session>),
     /// The replica with the state of the session ended. Its event streams can be read to their ends.
     Ended {
@@ -20,10 +20,10 @@ pub(super) enum Place {
     },
 }
 
-pub(super) type Found<T> = Result<T, Box<Response<Body>>>;
+pub(in crate::transport::http) type Found<T> = Result<T, Box<Response<Body>>>;
 
 /// The status 404 would say that the session has ended (2025-11-25, Session Management).
-pub(super) fn events_gone() -> Response<Body> {
+pub(in crate::transport::http) fn events_gone() -> Response<Body> {
     rejected(
         StatusCode::CONFLICT,
         "the session has no events after `Last-Event-ID` any more; open a stream without the header",
@@ -31,7 +31,7 @@ pub(super) fn events_gone() -> Response<Body> {
 }
 
 /// Returns the response to a request whose session does not exist.
-pub(super) fn no_session() -> Response<Body> {
+pub(in crate::transport::http) fn no_session() -> Response<Body> {
     let error = unexpected_message("session: it does not exist or has expired; send `initialize`");
     rpc_error_response(StatusCode::NOT_FOUND, None, &error)
 }

@@ -9,21 +9,23 @@ use indexmap::IndexMap;
 use innkeeper_host::{LogLevel, RemoteSession};
 use innkeeper_protocol::Revision;
 
+use super::Replication;
 use super::forwarding::unavailable;
 use super::place::{Found, Place, no_session};
-use super::replication::Replication;
-use super::response::rpc_error_response;
-use super::session::{NewSession, Session};
-use super::{HttpRequest, HttpTransport};
 use crate::client::ClientIdentity;
 use crate::event_stream::EventStream;
 use crate::replicas::{EntryKind, Ownership, SealedFor, SessionRecord};
 use crate::servers::Continuation;
 use crate::store_error::StoreError;
+use crate::transport::http::response::rpc_error_response;
+use crate::transport::http::session::{NewSession, Session};
+use crate::transport::http::{HttpRequest, HttpTransport};
 
 /// One lock for each session that is taken over.
 #[derive(Debug, Default)]
-pub(super) struct TakeOverLocks(Mutex<HashMap<Box<str>, Arc<tokio::sync::Mutex<()>>>>);
+pub(in crate::transport::http) struct TakeOverLocks(
+    Mutex<HashMap<Box<str>, Arc<tokio::sync::Mutex<()>>>>,
+);
 
 impl TakeOverLocks {
     fn by_id(&self) -> MutexGuard<'_, HashMap<Box<str>, Arc<tokio::sync::Mutex<()>>>> {
@@ -69,7 +71,7 @@ impl Drop for RestoredSession<'_> {
 }
 
 /// Returns a session that this replica owns now.
-pub(super) async fn take_over(
+pub(in crate::transport::http) async fn take_over(
     from: &HttpRequest<'_>,
     replication: &Replication,
     id: &str,
@@ -87,9 +89,9 @@ pub(super) async fn take_over(
     let record = replication.replicas.find_session(id).await;
     let record = record.map_err(|error| Box::new(unavailable(&error)))?;
     let label = transport.gateway.replica_label(*endpoint);
-    let belongs =
-        |record: &SessionRecord| record.principal == **principal.id() && record.endpoint == label;
-    let Some(record) = record.filter(belongs) else { return Err(Box::new(no_session())) };
+    let record = record
+        .filter(|record| record.principal == **principal.id() && record.endpoint == label)
+        .ok_or_else(|| Box::new(no_session()))?;
     let ended = || Place::Ended { id: id.into(), ownership: ownership.clone() };
     let remote_sessions = open_remote_sessions(transport, replication, id, &record);
     if record.has_state && remote_sessions.is_none() {

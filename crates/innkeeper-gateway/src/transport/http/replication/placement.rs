@@ -8,13 +8,10 @@ use innkeeper_protocol::http::SESSION_ID;
 use innkeeper_protocol::{RequestId, skim};
 use serde_json::value::RawValue;
 
+use super::Replication;
 use super::forwarding::{NamedReplica, forward_to_named, own_or_forward, unavailable};
 use super::place::{Found, Place, events_gone, no_session};
-use super::replication::Replication;
-use super::response::rpc_error_response;
-use super::session::Session;
 use super::take_over::take_over;
-use super::{HttpRequest, HttpTransport, header_text, incoming, unexpected_message};
 use crate::error::RpcError;
 use crate::event_stream::EventStream;
 use crate::owned_calls::{OwnedCalls, OwnedRequest};
@@ -24,13 +21,18 @@ use crate::replicas::{
 use crate::sealed_state::replica_of;
 use crate::servers::PrivateState;
 use crate::stored_results;
+use crate::transport::http::response::rpc_error_response;
+use crate::transport::http::session::Session;
+use crate::transport::http::{
+    HttpRequest, HttpTransport, header_text, incoming, unexpected_message,
+};
 
 /// Returns the session of a request.
 ///
 /// # Errors
 ///
 /// Returns the response of another replica, or the response to a request without a session.
-pub(super) async fn find_session(
+pub(in crate::transport::http) async fn find_session(
     from: &HttpRequest<'_>,
     requests: &[RequestId],
 ) -> Found<Arc<Session>> {
@@ -45,7 +47,10 @@ pub(super) async fn find_session(
 /// # Errors
 ///
 /// Like [`find_session`].
-pub(super) async fn find_place(from: &HttpRequest<'_>, requests: &[RequestId]) -> Found<Place> {
+pub(in crate::transport::http) async fn find_place(
+    from: &HttpRequest<'_>,
+    requests: &[RequestId],
+) -> Found<Place> {
     let Some(id) = header_text(&from.parts.headers, SESSION_ID) else {
         let error = unexpected_message(
             "request without a session: send `initialize` first, then its `Mcp-Session-Id` header",
@@ -78,7 +83,10 @@ pub(super) async fn find_place(from: &HttpRequest<'_>, requests: &[RequestId]) -
 
 /// Stores what the next owner of a session needs. Returns whether this replica still owns the
 /// session; a store that does not respond has the last stored state.
-pub(super) async fn store_session(transport: &HttpTransport, session: &Session) -> bool {
+pub(in crate::transport::http) async fn store_session(
+    transport: &HttpTransport,
+    session: &Session,
+) -> bool {
     let (Some(replication), Some(replicated), Some(identity)) =
         (&transport.replication, &session.replicated, session.client.settings.identity())
     else {
@@ -125,7 +133,7 @@ pub(super) async fn store_session(transport: &HttpTransport, session: &Session) 
 
 impl HttpTransport {
     /// Stores the session of a client again.
-    pub(super) async fn store_session_of(&self, client: u64) {
+    pub(in crate::transport::http) async fn store_session_of(&self, client: u64) {
         if let Some(session) = self.sessions.of_client(client) {
             store_session(self, &session).await;
         }
@@ -138,7 +146,7 @@ impl HttpTransport {
 /// # Errors
 ///
 /// The store does not respond, or knows neither the stream nor a call of it.
-pub(super) async fn resume(
+pub(in crate::transport::http) async fn resume(
     replication: &Replication,
     ownership: &Ownership,
     session: &str,
@@ -225,7 +233,7 @@ fn named_replica(params: &RawValue) -> Option<NamedReplica> {
 /// # Errors
 ///
 /// Like [`find_session`].
-pub(super) async fn place_stateless(
+pub(in crate::transport::http) async fn place_stateless(
     from: &HttpRequest<'_>,
     request: &RequestId,
     params: Option<&RawValue>,
@@ -245,7 +253,7 @@ pub(super) async fn place_stateless(
 impl HttpRequest<'_> {
     /// Returns the calls of the request; `None` without replicas. `stream` has the id of the session
     /// and the number of the stream for the response.
-    pub(super) fn owned_calls(
+    pub(in crate::transport::http) fn owned_calls(
         &self,
         ownership: Option<Arc<Ownership>>,
         stream: Option<(&str, u64)>,
@@ -259,7 +267,7 @@ impl HttpRequest<'_> {
     }
 
     /// Leaves the records of calls to the replica that passes the response on, if there is one.
-    pub(super) fn keep_records(&self, calls: Option<&OwnedCalls>) {
+    pub(in crate::transport::http) fn keep_records(&self, calls: Option<&OwnedCalls>) {
         if let Some(calls) = calls.filter(|_| self.is_forwarded) {
             calls.keep_records();
         }

@@ -14,7 +14,7 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Sends requests to other replicas.
-pub(super) struct Forwarder(Client<HttpConnector, Full<Bytes>>);
+pub(in crate::transport::http) struct Forwarder(Client<HttpConnector, Full<Bytes>>);
 
 impl fmt::Debug for Forwarder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -24,7 +24,7 @@ impl fmt::Debug for Forwarder {
 
 impl Forwarder {
     /// Creates a forwarder to replicas that close a connection without a request for `request_time`.
-    pub(super) fn new(request_time: Duration) -> Self {
+    pub(in crate::transport::http) fn new(request_time: Duration) -> Self {
         let mut connector = HttpConnector::new();
         connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
         connector.set_nodelay(true);
@@ -39,7 +39,10 @@ impl Forwarder {
     }
 
     /// Sends a request.
-    pub(super) fn request(&self, request: Request<Full<Bytes>>) -> ResponseFuture {
+    pub(in crate::transport::http) fn request(
+        &self,
+        request: Request<Full<Bytes>>,
+    ) -> ResponseFuture {
         self.0.request(request)
     }
 }

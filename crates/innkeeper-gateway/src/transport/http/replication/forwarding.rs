@@ -17,10 +17,7 @@ use innkeeper_protocol::RequestId;
 use subtle::ConstantTimeEq;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::batch::batch_line;
-use super::replication::Replication;
-use super::response::{EVENTS, json_response, rejected};
-use super::{HttpRequest, HttpTransport, Origin, ReplicaTarget, incoming};
+use super::Replication;
 use crate::error::RpcError;
 use crate::metrics::ForwardedOutcome;
 use crate::owned_calls::call_id;
@@ -28,6 +25,9 @@ use crate::principal::Principal;
 use crate::rejection::Rejection;
 use crate::replicas::{Claim, OwnedKey, Ownership, ReplicaAddress, Replicas};
 use crate::store_error::StoreError;
+use crate::transport::http::batch::batch_line;
+use crate::transport::http::response::{EVENTS, json_response, rejected};
+use crate::transport::http::{HttpRequest, HttpTransport, Origin, ReplicaTarget, incoming};
 
 /// The start of the paths for requests of other replicas.
 pub(crate) const REPLICA_PATH: &str = "/replica";
@@ -77,7 +77,7 @@ enum Attempt {
 
 /// Returns the ownership of a key, or the response of the replica that owns the key. `requests` are
 /// the ids of the client's requests.
-pub(super) async fn own_or_forward(
+pub(in crate::transport::http) async fn own_or_forward(
     from: &HttpRequest<'_>,
     replication: &Replication,
     key: &OwnedKey,
@@ -138,16 +138,16 @@ pub(super) async fn own_or_forward(
 }
 
 /// A replica that the parameters of a request name.
-pub(super) struct NamedReplica {
-    pub(super) id: String,
+pub(in crate::transport::http) struct NamedReplica {
+    pub(in crate::transport::http) id: String,
     /// Whether the request continues a call that the replica sent to its server.
-    pub(super) has_sent_call: bool,
+    pub(in crate::transport::http) has_sent_call: bool,
 }
 
 /// Passes a request without a session on to the replica that a text of the client names, if it is
 /// another one. The replica has what the text stands for: a call that waits for input, a task or a
 /// result.
-pub(super) async fn forward_to_named(
+pub(in crate::transport::http) async fn forward_to_named(
     from: &HttpRequest<'_>,
     replication: &Replication,
     named: &NamedReplica,
@@ -226,7 +226,7 @@ fn outcome_unknown() -> Response<Body> {
 }
 
 /// Returns the response to a request that the store does not let this replica handle.
-pub(super) fn unavailable(error: &StoreError) -> Response<Body> {
+pub(in crate::transport::http) fn unavailable(error: &StoreError) -> Response<Body> {
     tracing::warn!(%error, "request of a session not handled");
     let message = "the state of the session is not available now; try again later";
     Rejection::new(StatusCode::SERVICE_UNAVAILABLE, message)
@@ -353,7 +353,7 @@ async fn lost_calls(
 }
 
 /// Returns a response with an error for each request; `None` without requests.
-pub(super) fn outcomes(
+pub(in crate::transport::http) fn outcomes(
     from: &HttpRequest<'_>,
     requests: &[RequestId],
     may_have_run: impl Fn(&RequestId) -> bool,

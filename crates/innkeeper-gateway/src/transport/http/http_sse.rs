@@ -16,7 +16,7 @@ use http::{HeaderMap, Method, Request, Response, StatusCode};
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
-use super::forwarding::{own_or_forward, unavailable};
+use super::replication::forwarding::{own_or_forward, unavailable};
 use super::response::{self, KEEP_ALIVE, accepted, rejected};
 use super::{
     Accepted, HttpRequest, HttpTransport, Origin, ReplicaTarget, check_content, discard,
