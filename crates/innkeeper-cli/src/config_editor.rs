@@ -61,9 +61,7 @@ impl ConfigFile {
     }
 
     fn read(path: &Path) -> Result<Self, CliError> {
-        let text = read_text(path).map_err(|error| {
-            CliError::usage(format!("cannot read `{}`", path.display())).with_source(error)
-        })?;
+        let text = read_text(path).map_err(|error| CliError::cannot_read(path, error))?;
         let document = parse(path, &text)?;
         let servers = server_names(&text);
         let servers = servers.into_iter().collect();
@@ -126,11 +124,11 @@ impl ConfigFile {
             }
             return Err(failure);
         }
-        let cannot_write = |error: io::Error| {
-            CliError::failure(format!("cannot write `{}`", self.path.display())).with_source(error)
-        };
         let is_changed = match &self.text {
-            Some(old) => read_text(&self.path).map_err(cannot_write)? != *old,
+            Some(old) => {
+                let text = read_text(&self.path);
+                text.map_err(|error| CliError::cannot_write(&self.path, error))? != *old
+            }
             None => fs::symlink_metadata(&self.path).is_ok(),
         };
         if is_changed {
@@ -139,7 +137,8 @@ impl ConfigFile {
         }
         // A link keeps its place; the file behind the link changes.
         let target = self.path.canonicalize().unwrap_or_else(|_| self.path.clone());
-        atomic_file::write(&target, &text).map_err(cannot_write)?;
+        atomic_file::write(&target, &text)
+            .map_err(|error| CliError::cannot_write(&self.path, error))?;
         Ok(problems)
     }
 

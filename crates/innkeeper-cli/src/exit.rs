@@ -5,6 +5,7 @@ mod model_errors;
 
 use std::error::Error;
 use std::io;
+use std::path::Path;
 use std::process::ExitCode;
 
 use serde_json::json;
@@ -42,6 +43,22 @@ impl CliError {
     /// Creates an error with the exit code for wrong usage.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self { code: CliExitCode::Usage, ..Self::failure(message) }
+    }
+
+    /// Creates the error of a file that cannot be written.
+    pub(crate) fn cannot_write(
+        file: &Path,
+        source: impl Into<Box<dyn Error + Send + Sync>>,
+    ) -> Self {
+        Self::failure(format!("cannot write `{}`", file.display())).with_source(source)
+    }
+
+    /// Creates the error of a file that was named and cannot be read.
+    pub(crate) fn cannot_read(
+        file: &Path,
+        source: impl Into<Box<dyn Error + Send + Sync>>,
+    ) -> Self {
+        Self::usage(format!("cannot read `{}`", file.display())).with_source(source)
     }
 
     /// Creates an error without a message, for commands whose output already shows the reason.

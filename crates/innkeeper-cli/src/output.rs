@@ -51,13 +51,24 @@ impl Style {
     }
 }
 
-/// A stream, and whether the stream supports colours.
+/// A stream, and what it supports.
 struct OutputStream {
     writer: Box<dyn Write + Send>,
     colour: bool,
+    /// The columns of its terminal; `None` if the stream is no terminal.
+    columns: Option<usize>,
 }
 
 impl OutputStream {
+    fn is_terminal(&self) -> bool {
+        self.columns.is_some()
+    }
+
+    /// Uses colours on a terminal, unless the output is plain.
+    fn new(writer: impl Write + Send + 'static, columns: Option<usize>, plain: bool) -> Self {
+        Self { writer: Box::new(writer), colour: columns.is_some() && !plain, columns }
+    }
+
     fn start_writer_thread(&mut self) -> io::Result<WriteCanceller> {
         let writer = std::mem::replace(&mut self.writer, Box::new(io::sink()));
         let (writer, canceller) = WriterThread::start(writer)?;
@@ -80,12 +91,6 @@ pub(crate) struct Output {
     out: OutputStream,
     err: OutputStream,
     json: bool,
-    /// Whether stdout is a terminal.
-    is_terminal: bool,
-    /// The columns of the terminal of stdout; `None` if stdout is no terminal.
-    columns: Option<usize>,
-    /// The columns of the terminal of stderr; `None` if stderr is no terminal.
-    err_columns: Option<usize>,
     /// Whether a JSON value was printed completely or partly.
     json_written: bool,
     progress_lines: ProgressLines,
@@ -103,15 +108,12 @@ impl Output {
     pub(crate) fn standard(json: bool, plain: bool) -> Self {
         let out = io::stdout();
         let err = io::stderr();
-        let out_terminal = out.is_terminal();
-        let err_terminal = err.is_terminal();
+        let out_columns = out.is_terminal().then(|| columns(terminal_size_of(io::stdout())));
+        let err_columns = err.is_terminal().then(|| columns(terminal_size_of(io::stderr())));
         Self {
-            out: OutputStream { writer: Box::new(out), colour: out_terminal && !plain },
-            err: OutputStream { writer: Box::new(err), colour: err_terminal && !plain },
+            out: OutputStream::new(out, out_columns, plain),
+            err: OutputStream::new(err, err_columns, plain),
             json,
-            is_terminal: out_terminal,
-            columns: out_terminal.then(|| columns(terminal_size_of(io::stdout()))),
-            err_columns: err_terminal.then(|| columns(terminal_size_of(io::stderr()))),
             json_written: false,
             progress_lines: ProgressLines::default(),
             secret_mask: SecretMask::default(),
@@ -157,7 +159,7 @@ impl Output {
     /// Prints one JSON value to stdout, indented on a terminal.
     pub(crate) fn print_json(&mut self, value: &impl Serialize) -> io::Result<()> {
         self.json_written = true;
-        if self.is_terminal {
+        if self.out.is_terminal() {
             let text = serde_json::to_string(value)?;
             return self.print_indented(&text);
         }
@@ -182,7 +184,7 @@ impl Output {
     /// Prints one JSON value to stdout, always indented: the text of a configuration file.
     pub(crate) fn print_indented_json(&mut self, value: &impl Serialize) -> io::Result<()> {
         let text = serde_json::to_string_pretty(value)?;
-        if self.is_terminal { self.print_indented(&text) } else { self.print_data(&text) }
+        if self.out.is_terminal() { self.print_indented(&text) } else { self.print_data(&text) }
     }
 
     /// Prints text to stdout, and a newline if the text does not end with one.
@@ -199,7 +201,7 @@ impl Output {
         &mut self,
         write: impl FnOnce(&mut BufWriter<&mut dyn Write>) -> io::Result<()>,
     ) -> io::Result<()> {
-        if self.is_terminal {
+        if self.out.is_terminal() {
             // Log lines appear before later output if both go to the same terminal.
             self.err.writer.flush()?;
         }
@@ -215,7 +217,11 @@ impl Output {
 
     /// Prints text from a server to stdout, escaped on a terminal.
     pub(crate) fn print_untrusted(&mut self, text: &str) -> io::Result<()> {
-        if self.is_terminal { self.print_data(&escape_block(text)) } else { self.print_data(text) }
+        if self.out.is_terminal() {
+            self.print_data(&escape_block(text))
+        } else {
+            self.print_data(text)
+        }
     }
 
     /// Prints bytes to stdout exactly.
@@ -226,12 +232,12 @@ impl Output {
 
     /// Returns the columns of the terminal, or `None` if stdout is no terminal.
     pub(crate) fn columns(&self) -> Option<usize> {
-        self.columns
+        self.out.columns
     }
 
     /// Whether stdout is a terminal.
     pub(crate) fn is_terminal(&self) -> bool {
-        self.is_terminal
+        self.out.is_terminal()
     }
 
     /// Prints a chunk of streamed text to stdout.
@@ -247,25 +253,25 @@ impl Output {
 
     /// Prints a table to stdout.
     pub(crate) fn print_table(&mut self, table: &Table) -> io::Result<()> {
-        let text = table.render(self.columns, self.out.colour);
+        let text = table.render(self.out.columns, self.out.colour);
         self.print_data(&text)
     }
 
     /// Prints one message to stdout, wrapped at the width of a terminal. The text is escaped.
     pub(crate) fn print_message(&mut self, text: &str) -> io::Result<()> {
-        let text = wrap_message(text, self.columns);
+        let text = wrap_message(text, self.out.columns);
         self.print_data(&text)
     }
 
     /// Returns the columns of the terminal of stderr, or `None` if stderr is no terminal.
     pub(crate) fn err_columns(&self) -> Option<usize> {
-        self.err_columns
+        self.err.columns
     }
 
     /// Prints one message to stderr, wrapped at the width of a terminal.
     pub(crate) fn status(&mut self, text: &str) -> io::Result<()> {
         let text = self.secret_mask.apply(text);
-        let text = wrap_message(&escape_inline(&text), self.err_columns);
+        let text = wrap_message(&escape_inline(&text), self.err.columns);
         writeln!(self.err.writer, "{text}")
     }
 
@@ -287,7 +293,7 @@ impl Output {
         let indent = &label[..label.len() - name.len()];
         let text = self.secret_mask.apply(text);
         let text = format!("{indent}{}: {}", self.err.paint(tone, name), escape_inline(&text));
-        let text = wrap_message(&text, self.err_columns);
+        let text = wrap_message(&text, self.err.columns);
         writeln!(self.err.writer, "{text}")
     }
 }
@@ -336,15 +342,12 @@ pub(crate) mod capture {
     ) -> (Output, CapturedStream, CapturedStream) {
         let out = CapturedStream::default();
         let err = CapturedStream::default();
-        let stream = |to: &CapturedStream| OutputStream { writer: Box::new(to.clone()), colour };
+        let columns = colour.then_some(80);
         (
             Output {
-                out: stream(&out),
-                err: stream(&err),
+                out: OutputStream::new(out.clone(), columns, false),
+                err: OutputStream::new(err.clone(), columns, false),
                 json,
-                is_terminal: colour,
-                columns: colour.then_some(80),
-                err_columns: colour.then_some(80),
                 json_written: false,
                 progress_lines: crate::progress_lines::ProgressLines::default(),
                 secret_mask: crate::secret_mask::SecretMask::default(),

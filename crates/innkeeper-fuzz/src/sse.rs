@@ -39,12 +39,15 @@ pub fn sse(input: &[u8]) {
 
 /// Encodes the events below the limit and decodes them again.
 fn reencode(events: &[EventFields], limit: usize) {
-    let is_text = |event: &&EventFields| event.0.is_some() && std::str::from_utf8(&event.1).is_ok();
     let mut encoded = Vec::new();
     let mut expected = Vec::new();
-    for event in events.iter().filter(is_text) {
+    for event in events {
         let (name, data, id) = event;
-        let data = OutgoingData::Text(std::str::from_utf8(data).expect("filtered"));
+        let Ok(data) = std::str::from_utf8(data) else { continue };
+        if name.is_none() {
+            continue;
+        }
+        let data = OutgoingData::Text(data);
         let outgoing =
             OutgoingEvent { id: id.as_deref(), name: name.as_deref(), retry: None, data };
         match write_event(&mut encoded, &outgoing) {

@@ -3,7 +3,6 @@
 mod transitions;
 
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
@@ -31,10 +30,11 @@ pub(crate) struct Registry {
     /// Warnings already reported for the current catalog.
     reported_warnings: Mutex<HashSet<SecurityWarning>>,
     /// Whether the catalog contains servers: false during the start and after the stop of the host.
-    is_open: AtomicBool,
+    /// Locked while the catalog is built, so that an older view of the servers never replaces a newer
+    /// one.
+    is_open: Mutex<bool>,
     /// Set when the host stops.
     closing: SetOnce<()>,
-    build_lock: Mutex<()>,
 }
 
 /// The servers whose entries in the configuration have errors.
@@ -71,9 +71,8 @@ impl Registry {
             allow_bare_names,
             pin_verifier,
             reported_warnings: Mutex::default(),
-            is_open: AtomicBool::new(false),
+            is_open: Mutex::default(),
             closing: SetOnce::new(),
-            build_lock: Mutex::new(()),
         }
     }
 
@@ -183,15 +182,19 @@ impl Registry {
 
     /// Opens the catalog: publishes the ready servers, now and after each change.
     pub(crate) fn open(&self) {
-        self.is_open.store(true, Ordering::Relaxed);
+        *self.is_open() = true;
         self.rebuild();
         self.report_warnings();
     }
 
+    fn is_open(&self) -> MutexGuard<'_, bool> {
+        self.is_open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Closes the catalog: new calls find every server unavailable.
     pub(crate) fn close(&self) {
-        let _building = self.build_lock.lock().unwrap_or_else(PoisonError::into_inner);
-        self.is_open.store(false, Ordering::Relaxed);
+        let mut is_open = self.is_open();
+        *is_open = false;
         // A repeated stop finds the cell set.
         let _ = self.closing.set(());
         let members = self.server_set.load();
@@ -296,10 +299,8 @@ impl Registry {
     }
 
     fn rebuild(&self) {
-        // Only one build runs at a time, so an older view of the servers never replaces a newer
-        // one.
-        let _building = self.build_lock.lock().unwrap_or_else(PoisonError::into_inner);
-        if !self.is_open.load(Ordering::Relaxed) {
+        let is_open = self.is_open();
+        if !*is_open {
             return;
         }
         let members = self.server_set.load();

@@ -91,7 +91,6 @@ pub fn child_environment(
             return Err(EnvironmentError::InvalidValue { name: name.clone() });
         }
     }
-    let declares = |name: &OsStr| declared.keys().any(|declared| same_name(declared, name));
     let inherited = parent
         .iter_os()
         .filter(|(name, value)| match inherited {
@@ -101,7 +100,9 @@ pub fn child_environment(
             }
             InheritedEnvironment::Complete => true,
         })
-        .filter(|(name, value)| is_inheritable(name, value) && !declares(name))
+        .filter(|(name, value)| {
+            is_inheritable(name, value) && !declared.keys().any(|own| same_name(own, name))
+        })
         .map(|(name, value)| (name.to_owned(), value.to_owned()));
     let declared = declared.iter().map(|(name, value)| (name.into(), value.into()));
     Ok(inherited.chain(declared).collect())

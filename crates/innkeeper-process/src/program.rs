@@ -76,10 +76,12 @@ fn candidate_paths(dirs: &[PathBuf], command: &str) -> Vec<PathBuf> {
 }
 
 fn variable<'a>(env: &'a [(OsString, OsString)], name: &str) -> Option<&'a OsStr> {
-    let is = |other: &OsStr| {
-        if cfg!(windows) { other.eq_ignore_ascii_case(name) } else { other == name }
-    };
-    env.iter().find(|(other, _)| is(other)).map(|(_, value)| value.as_os_str())
+    let mut variables = env.iter();
+    let found = variables.find(|(other, _)| match cfg!(windows) {
+        true => other.eq_ignore_ascii_case(name),
+        false => other == name,
+    });
+    found.map(|(_, value)| value.as_os_str())
 }
 
 /// The real file system with the environment variables of the server.

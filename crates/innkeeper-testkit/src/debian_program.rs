@@ -115,13 +115,12 @@ pub fn free_port() -> SocketAddr {
     const PORT_COUNT: u32 = 20_000;
     const PORTS_PER_PROCESS: u32 = 32;
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    let next_address = |_| {
+    let mut addresses = (0..PORT_COUNT).map(|_| {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let number = std::process::id().wrapping_mul(PORTS_PER_PROCESS).wrapping_add(number);
         let offset = u16::try_from(number % PORT_COUNT).unwrap_or_default();
         SocketAddr::from((Ipv4Addr::LOCALHOST, FIRST_PORT + offset))
-    };
-    let mut addresses = (0..PORT_COUNT).map(next_address);
+    });
     let free = addresses.find(|address| TcpListener::bind(address).is_ok());
     free.unwrap_or_else(|| panic!("no free port"))
 }

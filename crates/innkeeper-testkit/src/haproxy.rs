@@ -101,8 +101,8 @@ impl Haproxy {
             let log = written.unwrap_or_else(|error| panic!("no configuration: {error}"));
             let mut command = PROGRAM.command();
             command.arg("-db").arg("-f").arg(&file).stderr(Stdio::from(log));
-            let accepts = || TcpStream::connect(address).is_ok();
-            if let Some(child) = PROGRAM.start(&mut command, accepts) {
+            let child = PROGRAM.start(&mut command, || TcpStream::connect(address).is_ok());
+            if let Some(child) = child {
                 return Self { child, address, _dir: dir };
             }
         }

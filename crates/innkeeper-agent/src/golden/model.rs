@@ -91,14 +91,13 @@ impl HttpClient for ReplayClient {
                 // The replay ends; see `Script::missed`.
                 return future::pending().await;
             };
-            let at = |ms| started_at.saturating_add(Duration::from_millis(ms));
             match reply {
                 ReplyRecord::Http(response) => {
-                    self.clock.sleep_until(at(response.ms)).await;
+                    self.clock.sleep_until(at(started_at, response.ms)).await;
                     Ok(incoming_response(response, self.clock.clone(), started_at))
                 }
                 ReplyRecord::Failed { ms, kind, message } => {
-                    self.clock.sleep_until(at(ms)).await;
+                    self.clock.sleep_until(at(started_at, ms)).await;
                     Err(http_error(&kind, &message))
                 }
                 ReplyRecord::Silent {} => future::pending().await,
@@ -146,4 +145,9 @@ fn incoming_response(
     // A record from a file may have any number.
     let status = StatusCode::from_u16(record.status).unwrap_or(StatusCode::BAD_GATEWAY);
     IncomingResponse { status, headers, body }
+}
+
+/// Returns the time so many milliseconds after the start of a request.
+fn at(started_at: Duration, ms: u64) -> Duration {
+    started_at.saturating_add(Duration::from_millis(ms))
 }

@@ -68,8 +68,9 @@ impl ModelServer {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let port = listener.local_addr()?.port();
         // The keys of the hash are random numbers of the system.
-        let number = || RandomState::new().build_hasher().finish();
-        Ok(Self { listener, port, token: format!("{:016x}{:016x}", number(), number()) })
+        let numbers = [(); 2].map(|()| RandomState::new().build_hasher().finish());
+        let token = numbers.map(|number| format!("{number:016x}")).concat();
+        Ok(Self { listener, port, token })
     }
 
     /// Returns the base URL that stands for that of a provider, which has this path.

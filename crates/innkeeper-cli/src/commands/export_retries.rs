@@ -17,18 +17,15 @@ pub(crate) fn export_retries(
     args: &ExportRetriesArgs,
     output: &mut Output,
 ) -> Result<(), CliError> {
-    let unread = |error| {
-        let display_path = args.file.display();
-        CliError::usage(format!("cannot read `{display_path}`")).with_source(error)
-    };
-    let file = std::fs::File::open(&args.file).map_err(unread)?;
+    let file = std::fs::File::open(&args.file)
+        .map_err(|error| CliError::cannot_read(&args.file, error))?;
     let mut reader = BufReader::new(file);
     let mut all = Vec::new();
     for number in 1_usize.. {
         let mut line = Vec::new();
         std::io::Read::take(&mut reader, MAX_LINE_BYTES)
             .read_until(b'\n', &mut line)
-            .map_err(unread)?;
+            .map_err(|error| CliError::cannot_read(&args.file, error))?;
         if line.is_empty() {
             break;
         }

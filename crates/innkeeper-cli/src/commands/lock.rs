@@ -270,9 +270,8 @@ fn report_check(
 }
 
 fn write_lock(output: &mut Output, file: &Path, current: &Lock) -> Result<(), CliError> {
-    let cannot = || CliError::failure(format!("cannot write `{}`", file.display()));
-    let text = current.to_text().map_err(|error| cannot().with_source(error))?;
-    atomic_file::write(file, &text).map_err(|error| cannot().with_source(error))?;
+    let text = current.to_text().map_err(|error| CliError::cannot_write(file, error))?;
+    atomic_file::write(file, &text).map_err(|error| CliError::cannot_write(file, error))?;
     Ok(output.status(&format!("{} pinned in `{}`", describe_counts(current), file.display()))?)
 }
 

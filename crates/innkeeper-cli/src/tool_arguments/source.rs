@@ -127,9 +127,8 @@ impl<R: Read> SourceReader<R> {
 }
 
 fn read_text(from: &str, source: impl Read) -> Result<String, ArgumentSourceError> {
-    let from = || from.to_owned();
     input_file::read_from(source, MAX_ARGUMENTS_BYTES).map_err(|source| match source.kind() {
-        io::ErrorKind::FileTooLarge => ArgumentSourceError::TooLong { origin: from() },
-        _ => ArgumentSourceError::Unreadable { origin: from(), source },
+        io::ErrorKind::FileTooLarge => ArgumentSourceError::TooLong { origin: from.to_owned() },
+        _ => ArgumentSourceError::Unreadable { origin: from.to_owned(), source },
     })
 }

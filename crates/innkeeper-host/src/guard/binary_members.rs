@@ -71,9 +71,8 @@ impl<'j> BinaryMembers<'j> {
         let OpenObject { data, blob, has_media_type, has_binary_mime_type, .. } =
             self.objects.pop().unwrap_or_default();
         let text = |name, raw: Option<&'j str>, has_binary_type: bool| {
-            let is_binary =
-                |raw: &str| has_binary_type && !has_duplicate && is_base64(&decode(raw));
-            raw.filter(|raw| !is_binary(raw)).map(|raw| (name, raw))
+            let is_typed = has_binary_type && !has_duplicate;
+            raw.filter(|raw| !(is_typed && is_base64(&decode(raw)))).map(|raw| (name, raw))
         };
         let data = text("data", data, has_media_type);
         data.into_iter().chain(text("blob", blob, has_binary_mime_type))

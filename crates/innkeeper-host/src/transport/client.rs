@@ -69,11 +69,11 @@ impl ProxySettings {
             let (name, value) = value(lower).or_else(|| value(upper))?;
             (!value.is_empty()).then(|| (name, value.to_owned()))
         };
-        let all = || proxy_variable("all_proxy", "ALL_PROXY");
+        let all = proxy_variable("all_proxy", "ALL_PROXY");
         Self {
             // `HTTP_PROXY` may be a header of a CGI request.
-            http: proxy_variable("http_proxy", "http_proxy").or_else(all),
-            https: proxy_variable("https_proxy", "HTTPS_PROXY").or_else(all),
+            http: proxy_variable("http_proxy", "http_proxy").or_else(|| all.clone()),
+            https: proxy_variable("https_proxy", "HTTPS_PROXY").or(all),
             no_proxy: proxy_variable("no_proxy", "NO_PROXY")
                 .map(|(_, hosts)| NoProxyList::parse(&hosts))
                 .unwrap_or_default(),

@@ -61,7 +61,8 @@ async fn receive(
     let events = HeaderValue::from_static("text/event-stream");
     let mut headers = target.headers.clone();
     headers.insert(ACCEPT, events);
-    let opened = target.send(target.client.get(target.url.clone()).headers(headers)).await;
+    let opened =
+        target.send(target.client.get(target.url.configured.clone()).headers(headers)).await;
     let response = match opened {
         Ok(response) => response,
         Err(error) => return unavailable_reason(error),
@@ -102,7 +103,7 @@ async fn read_events(
         while let Some(event) = decoder.next_event() {
             match event {
                 SseEvent::Message { name: "endpoint", data, .. } => {
-                    let endpoint = parse_endpoint(&target.url, data)
+                    let endpoint = parse_endpoint(&target.url.configured, data)
                         .inspect_err(|reason| {
                             AuditEvent::AddressRefused { reason }.emit(inbound.server());
                         })

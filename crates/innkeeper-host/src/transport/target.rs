@@ -19,7 +19,7 @@ use crate::session::RequestError;
 pub(super) struct HttpTarget {
     pub(super) server: Arc<str>,
     pub(super) client: reqwest::Client,
-    pub(super) url: Url,
+    pub(super) url: ServerUrl,
     pub(super) headers: HeaderMap,
     /// The source of additional headers.
     pub(super) helper: Option<HeadersHelper>,
@@ -27,8 +27,23 @@ pub(super) struct HttpTarget {
     pub(super) bearer_auth: Option<Arc<BearerAuth>>,
     pub(super) proxies: ProxySettings,
     pub(super) cookies: CookieJar,
-    /// The URL of the server with the slash at its end that the server asked for, or without it.
-    pub(super) slash_url: OnceLock<Url>,
+}
+
+/// The URL of a server.
+#[derive(Debug)]
+pub(super) struct ServerUrl {
+    pub(super) configured: Url,
+    /// The URL with the slash at its end that the server asked for, or without it.
+    redirected: OnceLock<Url>,
+}
+
+impl ServerUrl {
+    /// Sends a request to the configured URL where the server asked for it.
+    fn apply(&self, request: &mut Request) {
+        if let Some(url) = self.redirected.get().filter(|_| *request.url() == self.configured) {
+            *request.url_mut() = url.clone();
+        }
+    }
 }
 
 impl HttpTarget {
@@ -42,13 +57,12 @@ impl HttpTarget {
         Self {
             server,
             client,
-            url,
+            url: ServerUrl { configured: url, redirected: OnceLock::new() },
             headers,
             helper: None,
             bearer_auth: None,
             proxies: ProxySettings::default(),
             cookies: CookieJar::default(),
-            slash_url: OnceLock::new(),
         }
     }
 
@@ -74,17 +88,15 @@ impl HttpTarget {
     ) -> Result<Response, RequestError> {
         let (client, request) = request.build_split();
         let mut request = request.map_err(|error| http::send_error(&error))?;
-        if let Some(url) = self.slash_url.get().filter(|_| *request.url() == self.url) {
-            *request.url_mut() = url.clone();
-        }
+        self.url.apply(&mut request);
         let repeated = request.try_clone();
         let mut response = self.send_to_url(&client, request, is_in_session).await?;
         // A redirected request did not run.
         if let Some(url) = slash_redirect(&response, repeated.as_ref())
             && let Some(mut repeated) = repeated
         {
-            if *repeated.url() == self.url {
-                self.slash_url.get_or_init(|| url.clone());
+            if *repeated.url() == self.url.configured {
+                self.url.redirected.get_or_init(|| url.clone());
             }
             *repeated.url_mut() = url;
             response = self.send_to_url(&client, repeated, is_in_session).await?;
@@ -147,9 +159,7 @@ impl HttpTarget {
     ) -> Result<Response, RequestError> {
         let (client, request) = request.build_split();
         let mut request = request.map_err(|error| http::send_error(&error))?;
-        if let Some(url) = self.slash_url.get().filter(|_| *request.url() == self.url) {
-            *request.url_mut() = url.clone();
-        }
+        self.url.apply(&mut request);
         let url = request.url().clone();
         self.cookies.add_to(&url, request.headers_mut());
         let request = RequestBuilder::from_parts(client, request);
@@ -196,7 +206,7 @@ mod tests {
     }
 
     async fn post(target: &HttpTarget) -> Response {
-        let request = target.client.post(target.url.clone()).body("{}");
+        let request = target.client.post(target.url.configured.clone()).body("{}");
         target.send(request).await.unwrap()
     }
 
@@ -209,7 +219,7 @@ mod tests {
             assert!(!post(&target).await.status().is_redirection());
         }
         assert_eq!(server.requests().len(), 3, "the second message needs no redirect");
-        assert_eq!(target.slash_url.get().unwrap().path(), "/mcp/");
+        assert_eq!(target.url.redirected.get().unwrap().path(), "/mcp/");
         server.stop().await;
     }
 

@@ -59,7 +59,7 @@ async fn connect(
     let value = HeaderValue::from_static;
     let request = target
         .client
-        .get(target.url.clone())
+        .get(target.url.configured.clone())
         .headers(target.headers.clone())
         .header(CONNECTION, value("Upgrade"))
         .header(UPGRADE, value("websocket"))

@@ -45,10 +45,9 @@ pub(super) fn sweep(dir: &Path, deadline: Instant) -> io::Result<SweepReport> {
             continue;
         };
         let page = read_owned(&file.path()).ok().and_then(|page| ledger_file::parse_file(&page));
-        let elsewhere = |header: &HostHeader| {
+        if page.as_ref().is_some_and(|(header, _)| {
             header.boot_id == here.boot_id && header.pid_namespace != here.pid_namespace
-        };
-        if page.as_ref().is_some_and(|(header, _)| elsewhere(header)) {
+        }) {
             continue;
         }
         let restarted = page.as_ref().is_some_and(|(header, _)| header.boot_id != here.boot_id);
@@ -166,9 +165,8 @@ fn terminate_trees(_header: &HostHeader, _entries: &[ProcessRecord], _end: Insta
 #[cfg(target_os = "linux")]
 fn kill_leaderless_group(header: &HostHeader, leader: &ProcessRecord) -> usize {
     use crate::tree::{ProcessStat, all_processes};
-    let another =
-        |pid| ProcessStat::read(pid).is_some_and(|stat| stat.start_time != leader.start_time);
-    if to_pid(leader.pid).is_none_or(another) {
+    let Some(pid) = to_pid(leader.pid) else { return 0 };
+    if ProcessStat::read(pid).is_some_and(|stat| stat.start_time != leader.start_time) {
         return 0;
     }
     let survivors = all_processes().into_iter().filter(|stat| {

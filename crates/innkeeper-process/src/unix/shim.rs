@@ -144,8 +144,9 @@ impl ShimChild {
             };
             // A shim that exits with a failure was killed and left its tree running.
             if !is_tree_gone && !is_clean {
-                let is_same = |(server, start)| crate::tree::start_time(server) == start;
-                let server = server.filter(|server| is_same(*server)).map(|(server, _)| server);
+                let server =
+                    server.filter(|(server, start)| crate::tree::start_time(*server) == *start);
+                let server = server.map(|(server, _)| server);
                 let tag = Some(&process_tag);
                 sweep(
                     SweepTarget { session, server, tag, adopted: true, above: None },

@@ -201,12 +201,12 @@ pub(super) fn reasoning_signature(text: &str) -> String {
 
 /// A signature of the content only; valid as hexadecimal and as Base64.
 pub(super) fn signature(content: &str) -> String {
-    let hash = |salt: u64| {
+    let hashes = (0..6_u64).map(|salt| {
         let mut hasher = DefaultHasher::new();
         (salt, content).hash(&mut hasher);
         format!("{:016x}", hasher.finish())
-    };
-    (0..6).map(hash).collect()
+    });
+    hashes.collect()
 }
 
 /// Returns the offered name that matches this name, else this name.

@@ -125,17 +125,17 @@ fn server_info(script: &Script, path: &str) -> OutgoingResponse {
             None => return not_found(path),
         },
         "/api/tags" => {
-            let model = |name: &String| {
+            let models = names.iter().map(|name| {
                 json!({
                     "name": name, "model": name, "modified_at": "2026-11-18T00:00:00Z",
                     "size": 1, "digest": "0", "details": {"format": "gguf", "family": "scripted"},
                 })
-            };
-            json!({"models": names.iter().map(model).collect::<Vec<_>>()})
+            });
+            json!({"models": models.collect::<Vec<_>>()})
         }
         _ if path.ends_with("/models") => {
-            let model = |name: &String| json!({"id": name, "object": "model", "created": CREATED_AT, "owned_by": "scripted"});
-            json!({"object": "list", "data": names.iter().map(model).collect::<Vec<_>>()})
+            let models = names.iter().map(|name| json!({"id": name, "object": "model", "created": CREATED_AT, "owned_by": "scripted"}));
+            json!({"object": "list", "data": models.collect::<Vec<_>>()})
         }
         _ => return not_found(path),
     };

@@ -58,8 +58,8 @@ impl EventLog {
 
     fn after(&self, stream: u64, number: u64) -> Vec<LoggedEvent> {
         let events = self.lock();
-        let fits = |event: &&LoggedEvent| event.stream == stream && event.number > number;
-        events.1.iter().filter(fits).cloned().collect()
+        let later = events.1.iter().filter(|event| event.stream == stream && event.number > number);
+        later.cloned().collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, (u64, VecDeque<LoggedEvent>)> {

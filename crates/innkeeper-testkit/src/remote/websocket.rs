@@ -168,11 +168,11 @@ async fn send(socket: &mut WebSocket, out: OutboundMessage) -> Result<(), Abrupt
 fn fragment_frames(text: &[u8], count: usize) -> Vec<Frame> {
     let chunks: Vec<&[u8]> = text.chunks(text.len().div_ceil(count).max(1)).collect();
     let last = chunks.len().saturating_sub(1);
-    let frame = |(number, chunk): (usize, &&[u8])| {
+    let frames = chunks.iter().enumerate().map(|(number, chunk)| {
         let data = if number == 0 { Data::Text } else { Data::Continue };
         Frame::message(chunk.to_vec(), OpCode::Data(data), number == last)
-    };
-    chunks.iter().enumerate().map(frame).collect()
+    });
+    frames.collect()
 }
 
 fn encode_frame(frame: Frame) -> Result<Vec<u8>, AbruptClose> {

@@ -103,8 +103,9 @@ impl Parser<'_> {
     /// Consumes characters without a special meaning in any kind of string.
     fn take_plain(&mut self) -> &str {
         let rest = self.rest();
-        let special = |byte: &u8| !matches!(byte, b' '..=b'~') || b"\"'\\".contains(byte);
-        let length = rest.bytes().position(|byte| special(&byte)).unwrap_or(rest.len());
+        let special =
+            rest.bytes().position(|byte| !matches!(byte, b' '..=b'~') || b"\"'\\".contains(&byte));
+        let length = special.unwrap_or(rest.len());
         self.at += length;
         self.steps += length;
         &rest[..length]

@@ -111,8 +111,9 @@ impl TextContext {
     /// Whether a fenced block may start here: after white space, list markers or quotation markers.
     pub(super) fn is_at_block_start(&self, fresh: &str) -> bool {
         const BLOCK_MARKS: &str = ">-*+.)0123456789";
-        let is_mark = |byte: u8| BLOCK_MARKS.as_bytes().contains(&byte);
-        match self.last_byte_before(fresh, |byte| byte.is_ascii_whitespace() || is_mark(byte)) {
+        match self.last_byte_before(fresh, |byte| {
+            byte.is_ascii_whitespace() || BLOCK_MARKS.as_bytes().contains(&byte)
+        }) {
             None | Some(b'\n') => true,
             Some(byte) if byte.is_ascii_graphic() => false,
             Some(_) => self.line(fresh).into_iter().all(|part| {

@@ -147,12 +147,10 @@ fn escaped_char(text: &str) -> Option<(char, usize)> {
         ("&tab;", '\t'),
         ("&newline;", '\n'),
     ];
-    let has_prefix = |prefix: &str| {
-        text.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
-    };
-    if let Some((reference, letter)) =
-        REFERENCES.iter().find(|(reference, _)| has_prefix(reference))
-    {
+    let named = REFERENCES.iter().find(|(reference, _)| {
+        text.get(..reference.len()).is_some_and(|start| start.eq_ignore_ascii_case(reference))
+    });
+    if let Some((reference, letter)) = named {
         return Some((*letter, reference.len()));
     }
     if let Some(number) = text.strip_prefix("&#") {

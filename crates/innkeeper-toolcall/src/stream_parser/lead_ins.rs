@@ -25,8 +25,9 @@ pub(super) struct LeadIns {
 impl LeadIns {
     pub(super) fn new(format: Format) -> Self {
         let texts = format.lead_ins();
-        let of_text = |text: &'static str| (1..=text.len()).map(|end| &text.as_bytes()[..end]);
-        let starts: Vec<_> = texts.iter().flat_map(|(text, _)| of_text(text)).collect();
+        let starts =
+            texts.iter().flat_map(|(text, _)| (1..=text.len()).map(|end| &text.as_bytes()[..end]));
+        let starts: Vec<_> = starts.collect();
         debug_assert!(starts.len() <= 32, "a bit per start");
         let mut by_byte = [[0; 256]; LOOKUP_BYTES];
         let mut complete = 0;

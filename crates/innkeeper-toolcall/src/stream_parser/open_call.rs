@@ -6,7 +6,7 @@ use crate::call::{RejectReason, RejectedCall, resolve_call};
 use crate::event::{IncompleteReason, ParseEvent, TextEnd};
 use crate::format::LexerKind;
 use crate::lexer::fence::FENCE;
-use crate::lexer::{LexStatus, LexUpdate, Lexer, OpaqueJson, RawCall, new_lexer};
+use crate::lexer::{LexStatus, LexUpdate, Lexer, OpaqueJson, new_lexer};
 use crate::parse::Completeness;
 use crate::resolve::resolve;
 
@@ -397,11 +397,12 @@ impl ToolCallParser {
             let completeness = Completeness::Stopped;
             let text = open.raw_text.clone() + rest;
             let body = text.get(open.marker_len..).unwrap_or_default();
-            let resolves = |raw: RawCall<'_>| {
-                resolve_call(&self.tools, &raw.name, raw.arguments, completeness).is_ok()
-            };
             let calls = open.lexer.decode(body, completeness);
-            if calls.is_ok_and(|calls| calls.into_iter().all(resolves)) {
+            if calls.is_ok_and(|calls| {
+                calls.into_iter().all(|raw| {
+                    resolve_call(&self.tools, &raw.name, raw.arguments, completeness).is_ok()
+                })
+            }) {
                 open.raw_text = text;
                 return self.emit_calls(&open, completeness, sink);
             }

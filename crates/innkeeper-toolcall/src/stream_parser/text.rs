@@ -56,8 +56,9 @@ impl ToolCallParser {
             let lead_in = || fresh.split_at(at - self.lead_in_len(fresh, rest));
             // A short rest can be the start of many markers.
             let quoted = LazyCell::new(|| self.context.is_quoted(fresh));
-            let matters = |marker: &Marker| self.is_significant(marker, fresh, rest, || *quoted);
-            match markers.match_start(rest, text_end.is_some(), matters) {
+            match markers.match_start(rest, text_end.is_some(), |marker| {
+                self.is_significant(marker, fresh, rest, || *quoted)
+            }) {
                 MarkerMatch::Nothing => {}
                 MarkerMatch::Partial => {
                     let (shown, _) = lead_in();
@@ -181,9 +182,9 @@ impl ToolCallParser {
             if after.len() - rest.len() > MAX_LOOKAHEAD_BYTES {
                 return PrefixMatch::No;
             }
-            let is_markup =
-                |marker: &Marker| matches!(marker.kind, MarkerKind::Markup | MarkerKind::EndToken);
-            match self.markers.all.match_start(rest, false, is_markup) {
+            match self.markers.all.match_start(rest, false, |marker| {
+                matches!(marker.kind, MarkerKind::Markup | MarkerKind::EndToken)
+            }) {
                 MarkerMatch::Marker(marker) if matches!(marker.kind, MarkerKind::EndToken) => {
                     rest = &rest[marker.text.len()..];
                 }

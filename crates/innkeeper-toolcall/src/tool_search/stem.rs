@@ -82,10 +82,10 @@ fn singular(mut word: String) -> String {
 
 /// Removes the first suffix that leaves a stem with a vowel.
 fn without_suffix(word: &str) -> Option<String> {
-    let has_vowel = |stem: &str| stem.contains(['a', 'e', 'i', 'o', 'u', 'y']);
     let (stem, replacement) = DERIVATION_SUFFIXES.iter().find_map(|(suffix, replacement)| {
         let stem = word.strip_suffix(suffix)?;
-        (stem.len() >= MIN_STEM_CHARS && has_vowel(stem)).then_some((stem, replacement))
+        let has_vowel = stem.contains(['a', 'e', 'i', 'o', 'u', 'y']);
+        (stem.len() >= MIN_STEM_CHARS && has_vowel).then_some((stem, replacement))
     })?;
     let mut stem = format!("{stem}{replacement}");
     // `running` is `run`, but `calling` is `call`.

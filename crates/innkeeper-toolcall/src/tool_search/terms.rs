@@ -50,9 +50,8 @@ pub(super) fn extract_query_terms(text: &str) -> QueryTerms {
 fn split(text: &str) -> Splitter {
     let mut splitter = Splitter::default();
     // Accents of Latin letters are removed: users omit them. Marks of other scripts are letters.
-    let is_accent = |character: &char| ('\u{300}'..='\u{36F}').contains(character);
-    let characters: Vec<char> =
-        text.nfkd().filter(|character| !is_accent(character)).nfc().collect();
+    let letters = text.nfkd().filter(|character| !('\u{300}'..='\u{36F}').contains(character));
+    let characters: Vec<char> = letters.nfc().collect();
     for at in 0..characters.len() {
         splitter.push(&characters[at..]);
     }

@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::content::{Content, Media, MediaKind, Segment};
-use crate::conversation::{AssistantMessage, ContentPart, Message, PartContent};
+use crate::conversation::{AssistantMessage, Message, PartContent};
 use crate::provider::codec::{ApiError, EncodeRequest, HttpRequest, arguments_object};
 use crate::provider::openai::{DOCUMENT_NAME, ToolParams, is_strict};
 use crate::provider::tool_encoding::EncodedTool;
@@ -137,9 +137,6 @@ fn push_assistant_items<'r>(
     encode_request: EncodeRequest<'r>,
     items: &mut Vec<InputItem<'r>>,
 ) {
-    let native = |part: &'r ContentPart| {
-        part.provider_block.as_ref()?.for_model(ProviderApi::OpenAiResponses, encode_request.model)
-    };
     let has_lost_reasoning = encode_request.capabilities.quirks.encrypted_reasoning
         && assistant.parts.iter().any(|part| {
             matches!(part.content, PartContent::Reasoning(_)) && !is_encrypted_reasoning(part)
@@ -148,7 +145,10 @@ fn push_assistant_items<'r>(
     let last =
         assistant.parts.iter().rposition(|part| !matches!(part.content, PartContent::Reasoning(_)));
     for part in assistant.parts.iter().take(last.map_or(0, |last| last + 1)) {
-        match (&part.content, native(part).filter(|_| !has_lost_reasoning)) {
+        let native = part.provider_block.as_ref().filter(|_| !has_lost_reasoning);
+        let native = native
+            .and_then(|block| block.for_model(ProviderApi::OpenAiResponses, encode_request.model));
+        match (&part.content, native) {
             (_, Some(block)) => items.push(InputItem::Verbatim(block)),
             (PartContent::Text(text), None) if text.is_empty() => {}
             (PartContent::Text(text), None) => items.push(assistant_item(text)),

@@ -132,12 +132,12 @@ impl ParsedText {
         let reasoning: Vec<_> = reasoning.map(|span| span.range.clone()).collect();
         let ignored = [&*calls, &*reasoning, parts.code()].concat();
         if let Some(start) = find_made_up_turn(&self.text, &ignored) {
-            let is_before = |span: &TextSpan| {
+            let has_call_before = self.spans.iter().any(|span| {
                 matches!(span.kind, SpanKind::Call { .. })
                     && span.range.end <= start
                     && parts.place(&trimmed(&self.text, &span.range)) == CallPlace::TopLevel
-            };
-            if mode == ToolCallMode::Prompt && self.spans.iter().any(is_before) {
+            });
+            if mode == ToolCallMode::Prompt && has_call_before {
                 self.drop_from(start);
             }
             parts.add_doubt(start..self.text.len());

@@ -176,9 +176,7 @@ pub(super) fn append_corrections(
         return Ok(());
     }
     let lines = correction_lines(model, report, endpoint);
-    append_private(file, &lines).map_err(|error| {
-        CliError::failure(format!("cannot write `{}`", file.display())).with_source(error)
-    })
+    append_private(file, &lines).map_err(|error| CliError::cannot_write(file, error))
 }
 
 /// Returns the corrected calls without the API key.

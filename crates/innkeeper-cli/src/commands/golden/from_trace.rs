@@ -81,11 +81,11 @@ async fn convert_file(
     written: &mut Written,
     output: &mut Output,
 ) -> Result<(), CliError> {
-    let unreadable =
-        |error| CliError::usage(format!("cannot read `{}`", file.display())).with_source(error);
-    let mut reader = BufReader::new(File::open(file).map_err(unreadable)?);
+    let opened = File::open(file).map_err(|error| CliError::cannot_read(file, error))?;
+    let mut reader = BufReader::new(opened);
     for number in 1_usize.. {
-        let Some(text) = read_line(&mut reader).map_err(unreadable)? else { break };
+        let text = read_line(&mut reader).map_err(|error| CliError::cannot_read(file, error))?;
+        let Some(text) = text else { break };
         if text.trim_ascii().is_empty() {
             continue;
         }
@@ -139,9 +139,8 @@ async fn trace_golden(text: &[u8]) -> Result<Golden, String> {
 
 /// Writes a golden to a new file, whose name has a number if the name is taken.
 fn write_golden(golden: &Golden, dir: &Path) -> Result<PathBuf, CliError> {
-    let cannot = |path: &Path| CliError::failure(format!("cannot write `{}`", path.display()));
-    fs::create_dir_all(dir).map_err(|error| cannot(dir).with_source(error))?;
-    let text = golden.to_json().map_err(|error| cannot(dir).with_source(error))?;
+    fs::create_dir_all(dir).map_err(|error| CliError::cannot_write(dir, error))?;
+    let text = golden.to_json().map_err(|error| CliError::cannot_write(dir, error))?;
     let stem = file_stem(&golden.test_name);
     for number in 1..=MAX_SAME_NAMES {
         let path = match number {
@@ -151,7 +150,7 @@ fn write_golden(golden: &Golden, dir: &Path) -> Result<PathBuf, CliError> {
         match atomic_file::create_private(&path, &text) {
             Ok(()) => return Ok(path),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(cannot(&path).with_source(error)),
+            Err(error) => return Err(CliError::cannot_write(&path, error)),
         }
     }
     let message = format!("`{}` has {MAX_SAME_NAMES} goldens `{stem}`", dir.display());

@@ -84,9 +84,8 @@ pub(super) async fn run(args: &ReplayArgs, output: &mut Output) -> Result<(), Cl
         output.labelled_status(Style::Note, "note", &text)?;
     }
     if let Some(path) = &args.junit {
-        atomic_file::write(path, &junit::report(&replayed)).map_err(|error| {
-            CliError::failure(format!("cannot write `{}`", path.display())).with_source(error)
-        })?;
+        atomic_file::write(path, &junit::report(&replayed))
+            .map_err(|error| CliError::cannot_write(path, error))?;
     }
     if output.is_json() {
         output.print_json(&summary_json(&replayed))?;

@@ -135,15 +135,14 @@ pub(super) fn read_reviews(golden: &Path) -> Result<Vec<Review>, CliError> {
 }
 
 fn write_reviews(path: &Path, reviews: &[Review]) -> Result<(), CliError> {
-    let cannot = || CliError::failure(format!("cannot write `{}`", path.display()));
-    let mut text =
-        serde_json::to_string_pretty(reviews).map_err(|error| cannot().with_source(error))?;
+    let mut text = serde_json::to_string_pretty(reviews)
+        .map_err(|error| CliError::cannot_write(path, error))?;
     text.push('\n');
     if text.len() as u64 > MAX_REVIEW_BYTES {
         let message = format!("`{}` is full", path.display());
         return Err(CliError::failure(message).with_hint("move the file away to start a new one"));
     }
-    atomic_file::write_private(path, &text).map_err(|error| cannot().with_source(error))
+    atomic_file::write_private(path, &text).map_err(|error| CliError::cannot_write(path, error))
 }
 
 fn print(

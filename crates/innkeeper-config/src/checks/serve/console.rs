@@ -29,12 +29,15 @@ pub(super) fn console(
     auth: &ServeAuth,
 ) -> ConsoleConfig {
     let keys: Vec<&str> = auth.api_keys.iter().map(|key| key.principal.as_str()).collect();
-    let is_known = |name: &str| match name.strip_prefix(TOKEN_PREFIX) {
-        Some(identity) => !identity.is_empty() && auth.oauth.is_some(),
-        None => keys.contains(&name) || name == LOCAL_USER && !auth.is_configured(),
-    };
     let operators: Vec<(usize, String)> = indexed(typed.operators).collect();
-    for (index, name) in operators.iter().filter(|(_, name)| !is_known(name)) {
+    for (index, name) in &operators {
+        let is_known = match name.strip_prefix(TOKEN_PREFIX) {
+            Some(identity) => !identity.is_empty() && auth.oauth.is_some(),
+            None => keys.contains(&&**name) || name == LOCAL_USER && !auth.is_configured(),
+        };
+        if is_known {
+            continue;
+        }
         let path = [key_segment("console"), key_segment("operators"), PathSegment::Index(*index)];
         let name = escape_for_message(name);
         let message = match name.strip_prefix(TOKEN_PREFIX) {

@@ -127,15 +127,11 @@ async fn runner_version(
     let output = output
         .map_err(|_| format!("timed out after {} s", VERSION_TIMEOUT.as_secs()))?
         .map_err(|error| error.to_string())?;
-    let last_line = |text: &[u8]| {
-        let text = String::from_utf8_lossy(text).into_owned();
-        text.lines().rev().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)
-    };
     if !output.exit_status.success() {
         let status = output.exit_status.to_string();
-        return Err(
-            last_line(&output.stderr).map_or(status.clone(), |line| format!("{status}: {line}"))
-        );
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        let last = stderr.lines().rev().map(str::trim).find(|line| !line.is_empty());
+        return Err(last.map_or(status.clone(), |line| format!("{status}: {line}")));
     }
     let stdout = String::from_utf8_lossy(&output.stdout);
     let first = stdout.lines().map(str::trim).find(|line| !line.is_empty());

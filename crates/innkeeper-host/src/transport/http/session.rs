@@ -130,7 +130,7 @@ impl HttpSession {
             let revision = HeaderValue::from_static(revision.as_str());
             insert_header(&mut headers, http::PROTOCOL_VERSION, revision);
         }
-        self.target.client.request(method, self.target.url.clone()).headers(headers)
+        self.target.client.request(method, self.target.url.configured.clone()).headers(headers)
     }
 
     /// Sends a request with credentials.
