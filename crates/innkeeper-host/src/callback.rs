@@ -42,7 +42,7 @@ impl ServerRequest {
     /// Returns the error for a client with these capabilities, JSON text of an object of at most 64
     /// KiB, that cannot respond to the request: its kind, or a feature of the request, is not
     /// declared. The host checks a request that belongs to a call with
-    /// [`CallOptions::client_capabilities`](crate::CallOptions::client_capabilities) itself.
+    /// [`RemoteClient::capabilities`](crate::RemoteClient::capabilities) itself.
     pub fn rejection(&self, client_capabilities: &RawValue) -> Option<CallbackError> {
         match ClientCapabilities::from_raw(client_capabilities) {
             Ok(capabilities) => capabilities.rejection(self),
@@ -100,7 +100,7 @@ pub fn to_callback_result(result: &impl Serialize) -> CallbackResult {
 /// The host handles at most four requests of a server at a time and queues sixteen more; the host
 /// rejects further requests. Of the elicitations of a server, at most one runs and four wait; the
 /// host declines further elicitations. These limits apply to each
-/// [`principal`](crate::CallOptions::principal) of calls and to all requests without a principal; a
+/// [`principal`](crate::RemoteClient::principal) of calls and to all requests without a principal; a
 /// server has at most 64 open requests. The host drops the future and responds with an error after
 /// the server's `maxTotalTimeout`, including the time in the queue, and when the session ends. If
 /// the server cancels the request, the host drops the future and sends no response. A result that

@@ -80,7 +80,8 @@ impl GatewayBuilder {
 
     /// Offers the servers of a configuration that not all clients share. The gateway starts each of them
     /// at its first use by a principal or a session, in a host that `prepare` completes, and stops it
-    /// after the last one. A client has at most half of [`GatewayOptions::max_processes`] for them.
+    /// after the last one. A client has at most half of
+    /// [`ServerLimits::max_processes`](crate::ServerLimits::max_processes) for them.
     /// Default: none.
     ///
     /// The host of [`Self::build`] has only the servers that all clients share:

@@ -94,7 +94,7 @@ impl HostBuilder {
         self
     }
 
-    /// Sets the minimum level of the log messages of all servers, as [`Host::set_log_level`] does,
+    /// Sets the minimum level of the log messages of all servers, as [`Host::set_log_level`](crate::Host::set_log_level) does,
     /// from their start. A server that rejects the level starts anyway. Default: the host sends no
     /// level; a server of the legacy era then selects the level, and a server of the modern era
     /// sends no log messages.
@@ -183,7 +183,7 @@ impl HostBuilder {
         self
     }
 
-    /// Reloads the configuration whenever its files change, as [`Host::reload`] does.
+    /// Reloads the configuration whenever its files change, as [`Host::reload`](crate::Host::reload) does.
     ///
     /// A changed server keeps its settings until the next restart. The host starts nothing that
     /// `trust` does not allow, and publishes [`HostEvent::NotTrusted`] instead. For an invalid

@@ -81,7 +81,7 @@ impl Host {
     ///
     /// The result may come from the cache and be up to `cache.ttl` old; [`CallOptions::fresh`]
     /// bypasses the cache. Concurrent calls for the same prompt share one request, and later calls
-    /// the result, within the limits of [`CallOptions::principal`]. While the server is unavailable, the host returns the cached result of any age with `stale: true` and
+    /// the result, within the limits of [`RemoteClient::principal`](crate::RemoteClient::principal). While the server is unavailable, the host returns the cached result of any age with `stale: true` and
     /// `ageSeconds` in `_meta`. If `guard.results` enables scanning, the host also scans cached
     /// results that were not scanned clean before.
     ///

@@ -38,9 +38,9 @@ pub(super) struct StartOptions {
 impl HostBuilder {
     /// Sets the longest time that [`start`](Self::start) waits for servers. After this time it returns a
     /// host whose slow servers go on starting: their state is
-    /// [`ServerState::Starting`](crate::ServerState::Starting), and [`HostEvent::Ready`] and
-    /// [`HostEvent::CatalogChanged`] follow. All servers are optional then, as with
-    /// [`Config::with_optional_servers`]. Default: as long as the starts take.
+    /// [`ServerState::Starting`](crate::ServerState::Starting), and [`HostEvent::Ready`](crate::HostEvent::Ready) and
+    /// [`HostEvent::CatalogChanged`](crate::HostEvent::CatalogChanged) follow. All servers are optional then, as with
+    /// [`Config::with_optional_servers`](crate::Config::with_optional_servers). Default: as long as the starts take.
     #[must_use]
     pub fn start_wait(mut self, limit: Duration) -> Self {
         self.start.wait = Some(limit);
@@ -93,7 +93,7 @@ impl HostBuilder {
 
     /// Starts all servers in dependency order.
     ///
-    /// A server in [`Config::invalid`] is unavailable, and the servers that depend on the server do
+    /// A server in [`Config::invalid`](crate::Config::invalid) is unavailable, and the servers that depend on the server do
     /// not start.
     ///
     /// At most `concurrentStarts` servers (default: 8) start at the same time. The host's
