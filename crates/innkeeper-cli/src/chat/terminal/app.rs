@@ -7,6 +7,7 @@ mod completion;
 mod conversations;
 mod guard;
 mod host_events;
+mod messages;
 mod pasted_files;
 
 use std::io;
@@ -24,7 +25,6 @@ use tokio::time::{Instant, sleep_until};
 
 use super::screen::{Action, Screen};
 use super::theme::{Role, Theme};
-use crate::chat::attachment;
 use crate::chat::file_thread::FileThreads;
 use crate::chat::listings;
 use crate::chat::question::Question;
@@ -257,58 +257,6 @@ impl App {
 
     fn leave_at_once(&mut self) {
         self.leaving = Some(Leaving::AtOnce);
-    }
-
-    /// Sends a message with the attachments.
-    fn send(&mut self, text: &str) {
-        let attached = std::mem::take(&mut self.attachments);
-        let (shown, content) = attachment::to_message(&attached, text);
-        self.send_content(&shown, content);
-    }
-
-    fn send_content(&mut self, shown: &str, content: Content) {
-        self.run = Some(self.session.run(content));
-        self.screen.on_sent(shown, Instant::now());
-        self.update_status();
-    }
-
-    /// Stops the run. The servers are told, and the model knows what was displayed.
-    fn interrupt(&mut self) {
-        if self.run.take().is_none() {
-            return;
-        }
-        let stored = self.session.on_interruption();
-        self.screen.on_interrupted();
-        self.report_storage(stored);
-        self.update_status();
-    }
-
-    fn on_agent_event(&mut self, event: AgentEvent) {
-        let stored = self.session.record(&event);
-        self.report_storage(stored);
-        let host = self.session.host().clone();
-        self.screen.on_event(&event, |tool| commands::server_of(&host, tool), Instant::now());
-        self.is_dirty = true;
-        if let AgentEvent::ResponseFinished { .. } = event {
-            self.update_status();
-        }
-        let is_finished = matches!(event, AgentEvent::Finished(_));
-        self.session.finish_event(event);
-        if is_finished {
-            self.run = None;
-            self.update_status();
-            self.send_queued();
-        }
-    }
-
-    /// Sends the next message that was typed during a run or other work.
-    fn send_queued(&mut self) {
-        if self.run.is_none()
-            && self.work.is_empty()
-            && let Some(queued) = self.screen.take_queued()
-        {
-            self.send(&queued);
-        }
     }
 
     /// Shows that a conversation cannot be stored.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use innkeeper_host::{Config, Environment};
+use innkeeper_host::{Config, Environment, Host};
 use innkeeper_testkit::{
     Fixture, ProcessTag, fixture, mcp_json, tagged_processes, wait_gone_async,
 };
