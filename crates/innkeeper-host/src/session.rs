@@ -212,7 +212,7 @@ impl Session {
         self.0.close(reason);
     }
 
-    /// Closes the server's input after a last attempt to write the queue.
+    /// Closes the server's input.
     pub(crate) fn close_input(&self) {
         self.0.outbound.close();
     }

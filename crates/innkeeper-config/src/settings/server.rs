@@ -11,6 +11,7 @@ use crate::settings::extra_keys::ExtraKeys;
 use crate::settings::filter::ToolFilter;
 use crate::settings::guard::GuardModes;
 use crate::settings::host::HostConfig;
+use crate::settings::inherited_environment::InheritedEnvironment;
 use crate::settings::shared::{CallConfig, ConfinementConfig, LifecycleConfig};
 
 /// The launch or connection settings, limits and permissions of one server.
@@ -72,7 +73,11 @@ impl ServerConfig {
             dependencies: Vec::new(),
             lifecycle: host.lifecycle,
             calls: host.calls,
-            confinement: host.confinement.clone(),
+            // The server has no environment of its own.
+            confinement: ConfinementConfig {
+                inherit_env: InheritedEnvironment::Standard,
+                ..host.confinement.clone()
+            },
             tools: ToolFilter::default(),
             guard: host.guard,
             headers_helper: Vec::new(),

@@ -225,6 +225,14 @@ fn the_keys_of_processes_and_urls_have_no_effect_on_an_in_process_server() {
 }
 
 #[test]
+fn a_server_that_only_the_application_adds_has_no_environment_of_its_own() {
+    let mut config = load(r#"{"servers": {}, "host": {"inheritEnv": true}}"#).unwrap();
+    config.add_in_process("own").unwrap();
+    let inherit_env = config.servers["own"].confinement.inherit_env;
+    assert_eq!(inherit_env, InheritedEnvironment::Standard);
+}
+
+#[test]
 fn two_in_process_servers_are_not_the_same_server() {
     let config = load(r#"{"servers": {"a": {"type": "in-process"}, "b": {"type": "in-process"}}}"#);
     assert_eq!(config.unwrap().warnings, []);

@@ -47,20 +47,17 @@ struct RawKey {
     #[serde(rename = "use")]
     usage: Option<String>,
     key_ops: Option<Vec<String>>,
-    #[serde(flatten)]
-    material: KeyMaterial,
 }
 
 /// The numbers of a key, in base64 (RFC 7518, section 6; RFC 8037, section 2).
 #[derive(Deserialize)]
-#[serde(tag = "kty")]
-enum KeyMaterial {
-    #[serde(rename = "RSA")]
-    Rsa { n: String, e: String },
-    #[serde(rename = "EC")]
-    EllipticCurve { crv: String, x: String, y: String },
-    #[serde(rename = "OKP")]
-    OctetPair { crv: String, x: String },
+struct KeyMaterial {
+    kty: String,
+    crv: Option<String>,
+    n: Option<String>,
+    e: Option<String>,
+    x: Option<String>,
+    y: Option<String>,
 }
 
 impl KeySet {
@@ -71,8 +68,8 @@ impl KeySet {
         if set.keys.len() > MAX_KEYS {
             return Err(KeySetError::TooManyKeys);
         }
-        let keys = set.keys.iter().filter_map(|key| serde_json::from_str::<RawKey>(key.get()).ok());
-        let keys: Vec<SigningKey> = keys.filter_map(signing_key).collect();
+        let keys: Vec<SigningKey> =
+            set.keys.iter().filter_map(|key| signing_key(key.get())).collect();
         if keys.is_empty() { Err(KeySetError::Empty) } else { Ok(Self(keys)) }
     }
 
@@ -96,36 +93,36 @@ impl KeySet {
     }
 }
 
-fn signing_key(raw: RawKey) -> Option<SigningKey> {
+/// Reads a key; `None` for a key of another type or for another purpose.
+fn signing_key(text: &str) -> Option<SigningKey> {
+    let raw: RawKey = serde_json::from_str(text).ok()?;
+    let material: KeyMaterial = serde_json::from_str(text).ok()?;
     let verifies = raw.usage.as_deref().is_none_or(|usage| usage == "sig")
         && raw.key_ops.as_ref().is_none_or(|ops| ops.iter().any(|op| op == "verify"));
-    let key = public_key(&raw.material).filter(|_| verifies)?;
+    let key = public_key(&material).filter(|_| verifies)?;
     Some(SigningKey { id: raw.kid, algorithm: raw.alg, key })
 }
 
 fn public_key(material: &KeyMaterial) -> Option<PublicKey> {
-    match material {
-        KeyMaterial::Rsa { n, e } => {
-            Some(PublicKey::Rsa { modulus: number(n)?, exponent: number(e)? })
+    let KeyMaterial { kty, crv, n, e, x, y } = material;
+    let [x, y] = [x.as_deref(), y.as_deref()];
+    match (kty.as_str(), crv.as_deref()) {
+        ("RSA", _) => {
+            Some(PublicKey::Rsa { modulus: number(n.as_deref())?, exponent: number(e.as_deref())? })
         }
-        KeyMaterial::EllipticCurve { crv, x, y } => match crv.as_str() {
-            "P-256" => point(x, y, 32).map(PublicKey::P256),
-            "P-384" => point(x, y, 48).map(PublicKey::P384),
-            _ => None,
-        },
-        KeyMaterial::OctetPair { crv, x } => {
-            let key = number(x).filter(|key| crv == "Ed25519" && key.len() == 32);
-            key.map(PublicKey::Ed25519)
-        }
+        ("EC", Some("P-256")) => point(x, y, 32).map(PublicKey::P256),
+        ("EC", Some("P-384")) => point(x, y, 48).map(PublicKey::P384),
+        ("OKP", Some("Ed25519")) => number(x).filter(|key| key.len() == 32).map(PublicKey::Ed25519),
+        _ => None,
     }
 }
 
-fn number(text: &str) -> Option<Vec<u8>> {
-    URL_SAFE_NO_PAD.decode(text).ok()
+fn number(text: Option<&str>) -> Option<Vec<u8>> {
+    URL_SAFE_NO_PAD.decode(text?).ok()
 }
 
 /// Returns an uncompressed point of a curve whose coordinates have this many bytes.
-fn point(x: &str, y: &str, bytes: usize) -> Option<Vec<u8>> {
+fn point(x: Option<&str>, y: Option<&str>, bytes: usize) -> Option<Vec<u8>> {
     let [x, y] = [number(x)?, number(y)?];
     (x.len() == bytes && y.len() == bytes).then(|| [&[4], &x[..], &y[..]].concat())
 }

@@ -121,7 +121,7 @@ impl Outbound {
         }
     }
 
-    /// Closes the destination; a pipe first makes a last attempt to write its queue.
+    /// Closes the destination.
     pub(super) fn close(&self) {
         match self {
             Self::Pipe(writer) => writer.close(),

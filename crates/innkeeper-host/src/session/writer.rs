@@ -294,8 +294,12 @@ impl SessionWriter {
         self.work.notify_one();
     }
 
-    /// Rejects all further messages.
+    /// Rejects all further messages. At the end of the host, a last attempt to write the queue
+    /// comes before: it may have the cancellations of dropped calls.
     pub(super) fn fail(&self, reason: UnavailableReason) {
+        if reason == UnavailableReason::Shutdown {
+            self.try_flush(true);
+        }
         let mut state = self.state();
         state.unavailable_reason.get_or_insert(reason);
         let queued = std::mem::take(&mut state.queue).len();
@@ -367,12 +371,15 @@ mod tests {
         assert!(calling.await.unwrap().is_none());
         assert_eq!(writes.load(Ordering::Relaxed), 1);
     }
+
     #[test]
-    fn a_cancellation_is_only_queued() {
+    fn a_cancellation_is_only_queued_and_is_written_before_the_end_of_the_host() {
         let writes = Arc::new(AtomicUsize::new(0));
         let writer = SessionWriter::new(Box::new(CountingPipe(writes.clone())), 1 << 20);
         writer.queue_cancellation(1);
         assert!(writer.queued_bytes() > 0);
         assert_eq!(writes.load(Ordering::Relaxed), 0);
+        writer.fail(UnavailableReason::Shutdown);
+        assert_eq!((writer.queued_bytes(), writes.load(Ordering::Relaxed)), (0, 1));
     }
 }

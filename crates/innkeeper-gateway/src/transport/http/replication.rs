@@ -9,6 +9,7 @@ pub(super) mod take_over;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::{StreamExt as _, stream};
 use tokio::sync::mpsc;
 
 use crate::event_stream::EventStream;
@@ -16,6 +17,9 @@ use crate::replicas::{Ownership, Replicas};
 use crate::stream_log::store_streams;
 use crate::tasks::GatewayTasks;
 use forwarder::Forwarder;
+
+/// Maximum number of sessions that are released at the same time.
+const MAX_RELEASES: usize = 64;
 
 /// This replica, for requests and streams.
 #[derive(Debug)]
@@ -42,8 +46,10 @@ impl Replication {
 
 /// Forgets sessions that have ended in Redis.
 async fn release(replicas: Replicas, mut ended: mpsc::UnboundedReceiver<Arc<Ownership>>) {
-    while let Some(ownership) = ended.recv().await {
+    let ended = stream::poll_fn(move |cx| ended.poll_recv(cx));
+    let releasing = ended.for_each_concurrent(MAX_RELEASES, async |ownership| {
         // Without a response, the key expires.
         let _ = replicas.release(&ownership, Some(Vec::new())).await;
-    }
+    });
+    releasing.await;
 }
