@@ -25,7 +25,7 @@ use crate::replicas::OwnedKey;
 use crate::upstream::Upstream;
 use crate::view::View;
 
-use host_start::NewHost;
+use host_start::{NewHost, session_ended};
 pub(crate) use remote_sessions::{Continuation, PrivateState};
 pub(super) use scopes::ViewKey;
 use scopes::{HostCell, Scope, Scopes};
@@ -241,10 +241,6 @@ impl Servers {
         let scopes = self.sharing.scopes();
         std::iter::once(&self.shared).chain(scopes.running()).cloned().collect()
     }
-}
-
-fn session_ended() -> RpcError {
-    RpcError::new(code::INTERNAL_ERROR, "the session has ended")
 }
 
 #[cfg(test)]

@@ -2,12 +2,11 @@
 
 use std::sync::{Arc, Weak};
 
-use innkeeper_host::Host;
+use indexmap::IndexMap;
+use innkeeper_host::{Host, RemoteSession};
 use innkeeper_protocol::envelope::code;
 
-use super::remote_sessions::ContinuedSessions;
 use super::scopes::{HostCell, Scope};
-use super::session_ended;
 use crate::client::Client;
 use crate::error::RpcError;
 use crate::replicas::OwnedKey;
@@ -19,8 +18,8 @@ use crate::upstream::Upstream;
 /// What the host of a scope starts with.
 pub(super) struct NewHost {
     pub(super) wider: Vec<Arc<Upstream>>,
-    /// The remote sessions of another replica.
-    pub(super) continued: Option<ContinuedSessions>,
+    /// The remote sessions of another replica, by the name of the server.
+    pub(super) continued: Option<IndexMap<String, RemoteSession>>,
     /// The client of a session.
     pub(super) session: Option<Weak<Client>>,
 }
@@ -138,4 +137,8 @@ impl Servers {
         self.tasks.spawn(events::forward_events(Arc::downgrade(self), &upstream, client));
         Ok(upstream)
     }
+}
+
+pub(super) fn session_ended() -> RpcError {
+    RpcError::new(code::INTERNAL_ERROR, "the session has ended")
 }

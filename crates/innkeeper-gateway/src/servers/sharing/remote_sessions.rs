@@ -12,9 +12,6 @@ use crate::client::Client;
 use crate::error::RpcError;
 use crate::upstream::Upstream;
 
-/// Remote sessions by the name of the server.
-pub(super) type ContinuedSessions = IndexMap<String, RemoteSession>;
-
 /// The state of a session in servers of its own.
 #[derive(Debug)]
 pub(crate) enum PrivateState {
