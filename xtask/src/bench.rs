@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use crate::dist::OrderedProgram;
 use crate::program::{Program, repository_root};
 use crate::test::{install_node_clients, install_python_clients};
 use crate::{TaskResult, figures, output};
@@ -167,9 +168,9 @@ struct ClientPrograms {
 fn build(args: &BenchArgs) -> TaskResult<ClientPrograms> {
     let node_packages = install_node_clients()?;
     let python = install_python_clients()?.join("python");
-    let mut rust = build_client(&repository_root(), RMCP)?;
+    let rust = build_client(&repository_root(), RMCP)?;
     if args.include_innkeeper {
-        rust = build_client(&repository_root(), INNKEEPER)?;
+        OrderedProgram::BenchClient.build()?;
     }
     Ok(ClientPrograms { rust, node_packages, python })
 }

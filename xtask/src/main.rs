@@ -43,8 +43,7 @@ mod goldens;
 mod properties;
 
 mod bench;
-
-mod function_order;
+mod dist;
 
 mod soak;
 
@@ -108,8 +107,8 @@ usage: cargo xtask COMMAND
   bench [--toolcalls | --gateway] --against DIR [--rounds N] [--seconds S] [--no-log] [--bound PERCENT]
                             the host, gateway or parser beside those of another checkout, in pairs of
                             runs; fails if a figure is worse by more than PERCENT, 10 by default
-  function-order            the functions that a start calls, which the profile `dist` places side by
-                            side; writes crates/innkeeper-cli/function-order.txt
+  dist                      the program as it is released, with the functions that a start calls side
+                            by side; writes target/dist/innkeeper
   soak [--cycles [N] | --kills [N] | --lost [N] | --calls [N]]
                             starts and stops, process trees killed, calls with injected faults; all
                             three in full by default
@@ -171,7 +170,7 @@ fn main() -> ExitCode {
         "eval-guard" => eval_guard::run(rest),
         "eval-tool-search" => eval_tool_search::run(rest),
         "bench" => bench::run(rest),
-        "function-order" => function_order::run(rest),
+        "dist" => dist::run(rest),
         "soak" => soak::run(rest),
         "simulate" => simulate::run(rest),
         "replicas" => replicas::run(rest),

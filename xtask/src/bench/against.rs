@@ -127,8 +127,10 @@ fn compare_parsers(args: &BenchArgs, other: &Path) -> TaskResult<Vec<ComparedRow
 
 /// Measures the gateway's rows in both checkouts, each with its own client and server.
 fn compare_gateways(args: &BenchArgs, other: &Path) -> TaskResult<Vec<ComparedRow>> {
-    let directories =
-        Directories { ours: gateway::build(&repository_root())?, theirs: gateway::build(other)? };
+    let directories = Directories {
+        ours: gateway::build_all(&repository_root())?,
+        theirs: gateway::build_all(other)?,
+    };
     let length = format!("{}s", args.seconds);
     let entry = |case: &gateway::GatewayCase, server: gateway::BenchServer| BenchRun {
         case: case.name,

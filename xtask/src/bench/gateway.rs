@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::report::{Samples, format_number};
 use super::runs::{BenchRun, FigureColumn};
 use super::{BenchArgs, interleave};
+use crate::dist::OrderedProgram;
 use crate::program::{Program, relative_path, repository_root};
 use crate::test::{install_gateway_peers, install_python_clients};
 use crate::{TaskResult, figures, output};
@@ -129,6 +130,11 @@ pub(super) const CASES: &[GatewayCase] = &[
     },
 ];
 
+const BENCH_GATEWAY: &str =
+    "--manifest-path bench/gateway/Cargo.toml --package innkeeper-bench-gateway";
+const BENCH_SERVERS: &str =
+    "--manifest-path bench/Cargo.toml --package innkeeper-bench --no-default-features --bins";
+
 /// Builds the programs, runs the rounds and prints the table; returns the text of the page.
 ///
 /// # Errors
@@ -137,7 +143,8 @@ pub(super) const CASES: &[GatewayCase] = &[
 pub(super) fn run(args: &BenchArgs) -> TaskResult<String> {
     install_python_clients()?;
     install_gateway_peers()?;
-    let programs = build(&repository_root())?;
+    let programs = build(&repository_root(), &[BENCH_GATEWAY, BENCH_SERVERS])?;
+    OrderedProgram::CommandLine.build()?;
     let mut samples = Samples::default();
     for round in 0..args.rounds() {
         if !args.json {
@@ -180,15 +187,16 @@ fn memory_line(figures: &Value) -> String {
     )
 }
 
-/// Builds the programs of a checkout and writes the configuration of the gateway; returns their
+/// Builds all programs of a checkout, to compare it with another one.
+pub(super) fn build_all(checkout: &Path) -> TaskResult<PathBuf> {
+    build(checkout, &[BENCH_GATEWAY, BENCH_SERVERS, "--package innkeeper-cli"])
+}
+
+/// Builds some packages of a checkout and writes the configuration of the gateway; returns their
 /// directory.
-pub(super) fn build(checkout: &Path) -> TaskResult<PathBuf> {
+fn build(checkout: &Path, packages: &[&str]) -> TaskResult<PathBuf> {
     let target = checkout.join("target/bench");
-    for package in [
-        "--manifest-path bench/gateway/Cargo.toml --package innkeeper-bench-gateway",
-        "--manifest-path bench/Cargo.toml --package innkeeper-bench --no-default-features --bins",
-        "--package innkeeper-cli",
-    ] {
+    for package in packages {
         Program::cargo("build --profile dist")
             .args(package)
             .arg("--target-dir")

@@ -1,1 +1,0 @@
-../crates/innkeeper-cli/build.rs
