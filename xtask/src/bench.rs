@@ -16,7 +16,7 @@ use crate::program::{Program, repository_root};
 use crate::test::{install_node_clients, install_python_clients};
 use crate::{TaskResult, figures, output};
 use report::Samples;
-use runs::{BENCH_RUNS, BenchRun, INNKEEPER, PYTHON_SDK, RMCP, TYPESCRIPT_SDK};
+use runs::{BENCH_RUNS, BenchRun, PYTHON_SDK, RMCP, TYPESCRIPT_SDK};
 
 /// Default number of rounds; each figure is the median of all rounds. Many short rounds, because
 /// the speed of a shared machine changes within seconds.

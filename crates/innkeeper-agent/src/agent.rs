@@ -43,7 +43,7 @@ pub use crate::executor::{CacheSettings, CallSettings, DEFAULT_PARALLEL_CALLS};
 pub use crate::settings::{AgentSettings, RequestSettings, ToolUseSettings};
 pub use compact::{CompactError, CompactedHistory};
 pub use event::AgentEvent;
-pub use run_result::{RunResult, ToolCallRecord};
+pub use run_result::{RunResult, ToolCallAttempts, ToolCallOutcome, ToolCallRecord};
 pub use statistics::{CALL_ORIGINS, CallStatistics, Statistics};
 pub use stream::AgentStream;
 pub use undo::{UNDO_META_KEY, UndoRecord};

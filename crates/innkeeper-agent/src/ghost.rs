@@ -75,19 +75,15 @@ impl fmt::Debug for GhostServers {
 pub struct GhostConfig {
     /// The servers. All are optional for the run, whatever their configuration says.
     pub servers: GhostServers,
-    /// The name of the provider, in any case: `openai`, `anthropic`, `gemini`, or another name that
-    /// [`get_llm_client`] accepts.
-    pub provider: String,
-    /// The API key. Default: the provider's variable in `environment`, else in the file `.env` of its
-    /// working directory. The run reads nothing else from `.env`.
-    pub api_key: Option<Secret>,
+    /// The provider with its model, address and API key. Default of the key: the provider's variable in
+    /// `environment`, else in the file `.env` of its working directory. The run reads nothing else from
+    /// `.env`.
+    pub model: ModelSelector,
     /// The request of the user.
     pub user_prompt: String,
-    /// A model of the application, in place of that of `provider`. Its runs cannot be recorded. Default:
+    /// A model of the application, in place of `model`. Its runs cannot be recorded. Default:
     /// none.
     pub own_model: Option<Arc<dyn LlmProvider>>,
-    /// The model. Default: the provider's.
-    pub model: Option<String>,
     /// Rules that choose another provider and model for the prompt. Default: none.
     pub model_rules: Vec<ModelRule>,
     /// The prefix of the names that the model sees. Default: [`DEFAULT_NAMESPACE`], which adds no
@@ -108,8 +104,6 @@ pub struct GhostConfig {
     /// The OpenTelemetry providers for the spans of the run, its requests and its calls. Default: no
     /// spans.
     pub telemetry: Telemetry,
-    /// The base URL of the provider. Default: the provider's.
-    pub base_url: Option<String>,
     /// The variables for keys, proxies and the configuration of servers.
     pub environment: Environment,
 }
@@ -128,34 +122,23 @@ impl GhostConfig {
         settings.calls.timeout = Some(DEFAULT_CALL_TIMEOUT);
         Self {
             servers,
-            provider: provider.into(),
-            api_key: None,
+            model: ModelSelector { provider: provider.into(), ..ModelSelector::default() },
             user_prompt: user_prompt.into(),
             own_model: None,
-            model: None,
             model_rules: Vec::new(),
             namespace: DEFAULT_NAMESPACE.to_owned(),
             settings,
             server_requests: None,
             approver: None,
             telemetry: Telemetry::default(),
-            base_url: None,
             environment,
         }
     }
 
-    pub(crate) fn model_selector(&self) -> ModelSelector {
+    /// Returns the model of the first rule that fits the prompt, or that of the parameters.
+    pub(crate) fn chosen_model(&self) -> &ModelSelector {
         let prompt = Content::from(self.user_prompt.as_str());
-        if let Some(selector) = choose_model(&self.model_rules, &prompt) {
-            return selector.clone();
-        }
-        ModelSelector {
-            provider: self.provider.clone(),
-            model: self.model.clone(),
-            base_url: self.base_url.clone(),
-            key: self.api_key.clone(),
-            ..ModelSelector::default()
-        }
+        choose_model(&self.model_rules, &prompt).unwrap_or(&self.model)
     }
 
     /// Returns the environment of the provider: with the API keys of `.env`, and with no other
@@ -259,7 +242,7 @@ pub(crate) async fn run_with_servers(
     sink: Option<&mut EventSink<'_>>,
     seams: Option<&dyn RunSeams>,
 ) -> (GhostResult, Option<RunFacts>) {
-    let mut report = GhostResult::before_run(&config.settings.system, &config.provider);
+    let mut report = GhostResult::before_run(&config.settings.system, &config.model.provider);
     let RunModel { client, provider, endpoint } = match RunModel::new(&config, seams) {
         Ok(model) => model,
         Err(error) => return (report.fail(&error), None),
@@ -339,7 +322,7 @@ impl RunModel {
             return Ok(Self { client: model.clone(), provider: model.clone(), endpoint: None });
         }
         let environment = config.provider_environment();
-        let client = Arc::new(get_llm_client(&config.model_selector(), &environment)?);
+        let client = Arc::new(get_llm_client(config.chosen_model(), &environment)?);
         let endpoint = Some(client.endpoint().clone());
         let provider: Arc<dyn LlmProvider> = match seams {
             Some(seams) => Arc::new(seams.model(&client)),

@@ -260,7 +260,7 @@ impl<'r> ExecutionMetadata<'r> {
         let calls = &report.tool_calls;
         let stats = &report.stats;
         let reached_model = stats.responses > 0;
-        let succeeded = calls.iter().filter(|record| record.success).count();
+        let succeeded = calls.iter().filter(|record| record.outcome.success).count();
         let usages = stats.usage_by_iteration.iter();
         Self {
             total_execution_time: report.elapsed.as_secs_f64(),
@@ -270,7 +270,10 @@ impl<'r> ExecutionMetadata<'r> {
                 servers_connected: context.servers_connected,
             },
             calls: CallCountsJson {
-                backtrack_count: calls.iter().filter(|call| call.retry_attempt > 0).count(),
+                backtrack_count: calls
+                    .iter()
+                    .filter(|call| call.attempts.retry_attempt > 0)
+                    .count(),
                 success_rate: match calls.len() {
                     0 if !reached_model => 0.0,
                     0 => 100.0,
@@ -335,16 +338,16 @@ fn tool_call_json(record: &ToolCallRecord) -> ToolCallJson<'_> {
         tool_name: &record.tool,
         arguments: &record.arguments,
         outcome: CallOutcomeJson {
-            success: record.success,
+            success: record.outcome.success,
             result: record.output.as_ref().map(|output| output.raw()),
-            error: (!record.success).then_some(&*record.result_text),
+            error: (!record.outcome.success).then_some(&*record.result_text),
             execution_time: record.elapsed.as_secs_f64(),
         },
         cause: CallCauseJson {
             reasoning: &record.reasoning,
-            retry_attempt: record.retry_attempt,
-            failed_attempts: record.failed_attempts,
-            cached: record.cached,
+            retry_attempt: record.attempts.retry_attempt,
+            failed_attempts: record.attempts.failed_attempts,
+            cached: record.outcome.cached,
             mechanism: record.origin.name(),
         },
         tool_call_id: Some(&*record.id).filter(|id| !id.is_empty()),

@@ -145,7 +145,7 @@ fn event_json(event: &AgentEvent) -> Option<Box<RawValue>> {
         }),
         AgentEvent::ToolCallFinished(call) => json!({
             "kind": "tool_call_finished", "id": call.id, "tool": call.tool,
-            "success": call.success, "result": call.result_text,
+            "success": call.outcome.success, "result": call.result_text,
             "elapsed": call.elapsed.as_secs_f64(),
         }),
         AgentEvent::Warned(warning) => json!({

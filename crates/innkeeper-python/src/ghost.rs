@@ -58,14 +58,12 @@ impl GhostRun {
         settings.tool_use.backtracking = enable_backtracking;
         settings.tool_use.planning = plan;
         settings.calls.timeout = Some(timeout_from(timeout)?.min(MAX_TIMEOUT));
-        Ok(Self(GhostConfig {
-            api_key: api_key.map(Secret::new),
-            model,
-            namespace,
-            base_url,
-            own_model: own_model.map(|model| model.get().provider()),
-            ..config
-        }))
+        config.model.key = api_key.map(Secret::new);
+        config.model.model = model;
+        config.model.base_url = base_url;
+        config.namespace = namespace;
+        config.own_model = own_model.map(|model| model.get().provider());
+        Ok(Self(config))
     }
 
     /// Runs, and returns the result as a dict.

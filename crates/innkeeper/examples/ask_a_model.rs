@@ -72,5 +72,5 @@ fn show(event: AgentEvent) {
 }
 
 fn succeeded(result: &innkeeper::agent::RunResult) -> usize {
-    result.tool_calls.iter().filter(|call| call.success).count()
+    result.tool_calls.iter().filter(|call| call.outcome.success).count()
 }

@@ -27,11 +27,9 @@ async fn main() -> ExitCode {
     };
     let servers = GhostServers::File(config.into());
     let environment = Environment::from_process();
-    let config = GhostConfig {
-        model: optional.first().cloned(),
-        base_url: optional.get(1).cloned(),
-        ..GhostConfig::new(servers, SYSTEM_PROMPT, provider, task, environment)
-    };
+    let mut config = GhostConfig::new(servers, SYSTEM_PROMPT, provider, task, environment);
+    config.model.model = optional.first().cloned();
+    config.model.base_url = optional.get(1).cloned();
     let report = mcp_ghost(config).await;
     for error in &report.result.errors {
         eprintln!("{}", display_safe(&error.error));

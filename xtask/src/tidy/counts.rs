@@ -57,9 +57,12 @@ impl fmt::Display for CountKind {
     }
 }
 
-/// The counts by crate and kind.
+/// The crate and the kind of a count.
+type CountKey = (String, String);
+
+/// What is counted, by crate and kind: the file, or the modules of a cycle.
 #[derive(Default)]
-struct Counts(BTreeMap<(String, String), usize>);
+struct Counts(BTreeMap<CountKey, Vec<String>>);
 
 impl Counts {
     fn count(repository: &Repository) -> Self {
@@ -81,50 +84,54 @@ impl Counts {
             if FILE_FORMS.iter().any(|form| path.starts_with(form)) {
                 found.0.retain(|kind| *kind != CountKind::WideStruct);
             }
-            found.0.iter().for_each(|kind| counts.add(name, *kind, 1));
+            for kind in found.0 {
+                counts.add(name, kind, inside.to_owned());
+            }
             if ["lib.rs", "main.rs"].contains(&inside) {
-                counts.add(name, CountKind::CyclicUse, cyclic_uses(repository, name));
+                for pair in cyclic_uses(repository, name) {
+                    counts.add(name, CountKind::CyclicUse, pair);
+                }
             }
         }
         counts
     }
 
-    fn add(&mut self, name: &str, kind: CountKind, number: usize) {
-        if number > 0 {
-            *self.0.entry((name.to_owned(), kind.to_string())).or_default() += number;
-        }
+    fn add(&mut self, name: &str, kind: CountKind, place: String) {
+        self.0.entry((name.to_owned(), kind.to_string())).or_default().push(place);
     }
+}
 
-    fn parse(text: &str) -> Option<Self> {
-        let lines = text.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
-        let counts = lines.map(|line| {
-            let mut words = line.split_whitespace();
-            let key = (words.next()?.to_owned(), words.next()?.to_owned());
-            Some((key, words.next()?.parse().ok()?))
-        });
-        counts.collect::<Option<_>>().map(Self)
-    }
+fn parse_ceilings(text: &str) -> Option<BTreeMap<CountKey, usize>> {
+    let lines = text.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
+    let ceilings = lines.map(|line| {
+        let mut words = line.split_whitespace();
+        let key = (words.next()?.to_owned(), words.next()?.to_owned());
+        Some((key, words.next()?.parse().ok()?))
+    });
+    ceilings.collect()
 }
 
 /// Checks that no count is above its ceiling, and no ceiling above its count.
 pub(super) fn check_counts(repository: &Repository) -> Vec<Violation> {
     let text = repository.text(CEILINGS_PATH).unwrap_or_default();
-    let Some(mut ceilings) = Counts::parse(text) else {
+    let Some(mut ceilings) = parse_ceilings(text) else {
         return vec![Violation::new(CEILINGS_PATH, 0, "a line is not `CRATE KIND NUMBER`")];
     };
     let mut violations = Vec::new();
-    for ((name, kind), count) in Counts::count(repository).0 {
-        let ceiling = ceilings.0.remove(&(name.clone(), kind.clone())).unwrap_or(0);
+    for ((name, kind), places) in Counts::count(repository).0 {
+        let count = places.len();
+        let ceiling = ceilings.remove(&(name.clone(), kind.clone())).unwrap_or(0);
         let message = match count.cmp(&ceiling) {
             std::cmp::Ordering::Equal => continue,
             std::cmp::Ordering::Greater => {
-                format!("`{name}` has {count} of `{kind}`, and {ceiling} is the most")
+                let places = places.join(", ");
+                format!("`{name}` has {count} of `{kind}`, and {ceiling} is the most: {places}")
             }
             std::cmp::Ordering::Less => format!("lower the ceiling: `{name} {kind} {count}`"),
         };
         violations.push(Violation::new(CEILINGS_PATH, 0, message));
     }
-    violations.extend(ceilings.0.keys().map(|(name, kind)| {
+    violations.extend(ceilings.keys().map(|(name, kind)| {
         Violation::new(CEILINGS_PATH, 0, format!("remove `{name} {kind}`: there is none left"))
     }));
     violations
@@ -230,7 +237,7 @@ mod tests {
         let lower = COUNTED.replace("call 2", "call 1");
         assert_eq!(
             check(&lower),
-            ["xtask/ceilings.txt: `a` has 2 of `dropped-call`, and 1 is the most"]
+            ["xtask/ceilings.txt: `a` has 2 of `dropped-call`, and 1 is the most: b.rs, b.rs"]
         );
         let higher = COUNTED.replace("let 1", "let 2");
         assert_eq!(check(&higher), ["xtask/ceilings.txt: lower the ceiling: `a packed-let 1`"]);
@@ -245,7 +252,7 @@ mod tests {
     fn a_file_beside_its_directory_is_an_entrance() {
         let long = format!("//! B.\n{}", "fn f() {}\n".repeat(MAX_FACE_LINES + 1));
         let files = [("crates/a/src/b.rs", &*long), ("crates/a/src/b/c.rs", "//! C.")];
-        let expected = "xtask/ceilings.txt: `a` has 1 of `large-face`, and 0 is the most";
+        let expected = "xtask/ceilings.txt: `a` has 1 of `large-face`, and 0 is the most: b.rs";
         assert_eq!(violations(check_counts, &files), [expected]);
         assert_eq!(violations(check_counts, &files[..1]), [""; 0]);
     }

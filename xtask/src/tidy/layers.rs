@@ -73,24 +73,25 @@ pub(crate) fn is_excluded(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| attribute_kind(attribute) == AttributeKind::ExcludesNode)
 }
 
-/// Returns how many pairs of sibling modules of a crate, user and used, are parts of a cycle.
-pub(super) fn cyclic_uses(repository: &Repository, name: &str) -> usize {
+/// Returns the pairs of sibling modules of a crate, user and used, that are parts of a cycle, as text.
+pub(super) fn cyclic_uses(repository: &Repository, name: &str) -> Vec<String> {
     // `check_module_layers` or the compiler reports the problems of the files.
     let (modules, _) = CrateModules::read(repository, &format!("crates/{name}/src"));
-    let pairs = modules.parents().into_iter().map(|parent| {
+    let pairs = modules.parents().into_iter().flat_map(|parent| {
         let uses = modules.uses_below(parent);
         let used_by = used_by(&uses);
         let reached: BTreeMap<&str, BTreeSet<&str>> =
             used_by.keys().map(|user| (*user, reachable(user, &used_by))).collect();
-        used_by
+        let pairs = used_by
             .iter()
             .flat_map(|(user, used)| used.iter().map(move |used| (user, used)))
             .filter(|(user, used)| {
                 reached.get(*used).is_some_and(|modules| modules.contains(*user))
-            })
-            .count()
+            });
+        let above = parent.join("::");
+        pairs.map(|(user, used)| format!("{above}: {user} uses {used}")).collect::<Vec<_>>()
     });
-    pairs.sum()
+    pairs.collect()
 }
 
 fn check_drawing(drawing: &Drawing, modules: &CrateModules) -> Vec<Violation> {

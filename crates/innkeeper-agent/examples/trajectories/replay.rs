@@ -111,7 +111,7 @@ async fn replay_turn(
         let tool = &golden.call(mode).tool;
         let is_equal = made.tool == public_name(tool)
             && made.result_text == golden.text
-            && made.success != golden.is_error;
+            && made.outcome.success != golden.is_error;
         if !is_equal {
             let (made, golden) = (&made.result_text, &golden.text);
             return Some(Difference::Result(format!("`{tool}`: `{made}`, not `{golden}`")));

@@ -34,7 +34,8 @@ pub struct RunResult {
     pub elapsed: Duration,
 }
 
-/// The record of one tool call that was run or refused.
+/// The record of one tool call that was run or refused. As JSON, its members and those of `outcome` and
+/// `attempts` are one object.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolCallRecord {
     /// The iteration of the run, counted from 1.
@@ -47,12 +48,32 @@ pub struct ToolCallRecord {
     pub arguments: Json,
     /// The output of the tool; `None` if the tool returned nothing.
     pub output: Option<ToolOutput>,
-    /// Whether the tool returned a result without an error.
-    pub success: bool,
+    /// Whether the call was run, and how it ended.
+    #[serde(flatten)]
+    pub outcome: ToolCallOutcome,
     /// The text of the result, without the advice and the warnings that the model gets with it.
     pub result_text: String,
     /// The duration of the call.
     pub elapsed: Duration,
+    /// The origin of the call.
+    pub origin: CallOrigin,
+    /// The attempts before the call.
+    #[serde(flatten)]
+    pub attempts: ToolCallAttempts,
+    /// What the model wrote before the call in the same response: its reasoning, or its text if
+    /// there is no reasoning before the call. Empty if the model wrote nothing before the call.
+    pub reasoning: String,
+    /// The ids of the earlier calls of the run whose results the model saw when it made the call, in
+    /// their order.
+    #[serde(default)]
+    pub visible_results: Arc<[String]>,
+}
+
+/// Whether a call was run, and how it ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolCallOutcome {
+    /// Whether the tool returned a result without an error.
+    pub success: bool,
     /// Whether the call was passed to the tool, or answered from the cache; `false` for a refused
     /// call.
     #[serde(default = "was_run_by_default")]
@@ -67,8 +88,11 @@ pub struct ToolCallRecord {
     pub outcome_unknown: bool,
     /// Whether the output comes from the cache.
     pub cached: bool,
-    /// The origin of the call.
-    pub origin: CallOrigin,
+}
+
+/// The attempts before a call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolCallAttempts {
     /// The number of malformed or rejected attempts at the call, which were not run.
     #[serde(alias = "retries")]
     pub failed_attempts: u32,
@@ -76,13 +100,6 @@ pub struct ToolCallRecord {
     /// next call of a tool that failed, or a call of another tool right after the failure.
     #[serde(default)]
     pub retry_attempt: u32,
-    /// What the model wrote before the call in the same response: its reasoning, or its text if
-    /// there is no reasoning before the call. Empty if the model wrote nothing before the call.
-    pub reasoning: String,
-    /// The ids of the earlier calls of the run whose results the model saw when it made the call, in
-    /// their order.
-    #[serde(default)]
-    pub visible_results: Arc<[String]>,
 }
 
 /// Results that were stored without the field count each call as run.
@@ -105,11 +122,11 @@ impl RunResult {
         if run.answer_was_rejected() {
             let iteration = run.stats().iterations;
             tool_calls.retain(|record| {
-                !record.rejected || !record.id.is_empty() || record.iteration != iteration
+                !record.outcome.rejected || !record.id.is_empty() || record.iteration != iteration
             });
         }
         for record in tool_calls.iter_mut().filter(|record| run.looked_around(&record.id)) {
-            Arc::make_mut(record).retry_attempt = 0;
+            Arc::make_mut(record).attempts.retry_attempt = 0;
         }
         Self {
             outcome,
@@ -145,7 +162,7 @@ impl RunResult {
 
     /// Returns whether the model made calls and none succeeded.
     pub(crate) fn all_calls_failed(&self) -> bool {
-        !self.tool_calls.is_empty() && !self.tool_calls.iter().any(|record| record.success)
+        !self.tool_calls.is_empty() && !self.tool_calls.iter().any(|record| record.outcome.success)
     }
 
     /// Whether the model gave its last response, and the response is complete.

@@ -63,10 +63,10 @@ impl Statistics {
         for (kind, count) in &report.stats.failures {
             *self.failures.entry(kind.clone()).or_default() += u64::from(*count);
         }
-        for record in report.tool_calls.iter().filter(|record| !record.rejected) {
+        for record in report.tool_calls.iter().filter(|record| !record.outcome.rejected) {
             self.calls.count += 1;
-            self.calls.first_attempt += u64::from(record.failed_attempts == 0);
-            self.calls.retries += u64::from(record.failed_attempts);
+            self.calls.first_attempt += u64::from(record.attempts.failed_attempts == 0);
+            self.calls.retries += u64::from(record.attempts.failed_attempts);
             let at = CALL_ORIGINS.iter().position(|mechanism| *mechanism == record.origin);
             self.calls.by_origin[at.unwrap_or_default()] += 1;
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{AgentEvent, EventSink, ToolCallRecord};
+use super::{AgentEvent, EventSink, ToolCallAttempts, ToolCallOutcome, ToolCallRecord};
 use crate::content::Content;
 use crate::executor::{CallQueue, Executor, QueueEvent, QueuedCall, StartRule};
 use crate::executor::{ToolExecution, ToolSnapshot};
@@ -248,16 +248,17 @@ fn record(
         tool,
         arguments,
         output,
-        success: status == CallStatus::Succeeded,
+        outcome: ToolCallOutcome {
+            success: status == CallStatus::Succeeded,
+            was_run: matches!(status, CallStatus::Succeeded | CallStatus::Failed),
+            rejected: status == CallStatus::Rejected,
+            outcome_unknown,
+            cached,
+        },
         result_text,
         elapsed,
-        was_run: matches!(status, CallStatus::Succeeded | CallStatus::Failed),
-        rejected: status == CallStatus::Rejected,
-        outcome_unknown,
-        cached,
         origin: pending.context.origin,
-        failed_attempts: pending.context.failed_attempts,
-        retry_attempt: pending.retry_attempt,
+        attempts: attempts(pending),
         reasoning: std::mem::take(&mut pending.context.reasoning),
         visible_results: pending.context.visible_results.clone(),
     };
@@ -272,16 +273,14 @@ fn rejected_record(call: RejectedToolCall) -> ToolCallRecord {
         tool: call.tool,
         arguments: call.arguments,
         output: None,
-        success: false,
+        outcome: ToolCallOutcome { rejected: true, ..ToolCallOutcome::default() },
         result_text: call.error,
         elapsed: Duration::ZERO,
-        was_run: false,
-        rejected: true,
-        outcome_unknown: false,
-        cached: false,
         origin: call.context.origin,
-        failed_attempts: call.context.failed_attempts,
-        retry_attempt: call.retry_attempt,
+        attempts: ToolCallAttempts {
+            failed_attempts: call.context.failed_attempts,
+            retry_attempt: call.retry_attempt,
+        },
         reasoning: call.context.reasoning,
         visible_results: call.context.visible_results,
     }
@@ -302,18 +301,24 @@ fn interrupted_record(
         tool: pending.call.name.clone(),
         arguments: pending.call.arguments.clone(),
         output: None,
-        success: false,
+        outcome: ToolCallOutcome {
+            was_run,
+            outcome_unknown: was_run,
+            ..ToolCallOutcome::default()
+        },
         result_text: text.to_owned(),
         elapsed: elapsed.unwrap_or_default(),
-        was_run,
-        rejected: false,
-        outcome_unknown: was_run,
-        cached: false,
         origin: pending.context.origin,
-        failed_attempts: pending.context.failed_attempts,
-        retry_attempt: pending.retry_attempt,
+        attempts: attempts(pending),
         reasoning: pending.context.reasoning.clone(),
         visible_results: pending.context.visible_results.clone(),
+    }
+}
+
+fn attempts(pending: &PendingCall) -> ToolCallAttempts {
+    ToolCallAttempts {
+        failed_attempts: pending.context.failed_attempts,
+        retry_attempt: pending.retry_attempt,
     }
 }
 

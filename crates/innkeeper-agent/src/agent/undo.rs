@@ -50,7 +50,9 @@ impl Agent {
         let executor = self.executor.with_runner(self.runner.clone());
         let snapshot = executor.tool_snapshot();
         let mut undone = Vec::new();
-        for record in result.tool_calls.iter().rev().filter(|it| it.success && !it.cached) {
+        for record in
+            result.tool_calls.iter().rev().filter(|it| it.outcome.success && !it.outcome.cached)
+        {
             let Some(call) = undo_call(&self.settings.tool_use.undo_tools, &snapshot, record)
             else {
                 continue;

@@ -133,7 +133,7 @@ pub async fn mcp_ghost_replayed(
     config: &GhostConfig,
     golden: Golden,
 ) -> Result<Replay, GoldenRunError> {
-    let selector = config.model_selector();
+    let selector = config.chosen_model();
     let input = ReplayInput {
         provider: Some(&selector.provider),
         model: selector.model.as_deref(),

@@ -79,17 +79,17 @@ impl RunConfig {
         let keys = self.template.family().call_keys();
         let options =
             CallSchemaOptions { string_limit: limit, keys, ..CallSchemaOptions::default() };
-        let schema = || {
-            Some(OutputConstraint::JsonSchema(call_schema(&self.tools.available, options)?.schema))
-        };
-        let options = GbnfOptions { string_limit: Some(MAX_STRING_CHARS) };
-        let grammar = || {
-            Some(OutputConstraint::Gbnf(
-                gbnf(&self.tools.available, OutputShape::Call, options)?.text,
-            ))
-        };
-        let constrained = takes.json_schema.then(schema).flatten();
-        constrained.or_else(|| takes.gbnf.then(grammar).flatten())
+        let tools = &self.tools.available;
+        if takes.json_schema
+            && let Some(schema) = call_schema(tools, options)
+        {
+            return Some(OutputConstraint::JsonSchema(schema.schema));
+        }
+        if !takes.gbnf {
+            return None;
+        }
+        let grammar = gbnf(tools, OutputShape::Call, GbnfOptions { string_limit: limit })?;
+        Some(OutputConstraint::Gbnf(grammar.text))
     }
 
     /// Returns the violations of the schema as a message, if there are any.

@@ -25,7 +25,7 @@ pub(super) fn summary(report: &RunResult) -> String {
     if all == 0 {
         return format!("The model {end} after {responses}; no tool was called.");
     }
-    let succeeded = report.tool_calls.iter().filter(|record| record.success).count();
+    let succeeded = report.tool_calls.iter().filter(|record| record.outcome.success).count();
     let calls = plural(all, "tool call");
     let tools = join(named_tools(report));
     format!(
@@ -49,7 +49,7 @@ fn named_tools(report: &RunResult) -> Vec<String> {
             counts.len() - 1
         });
         counts[at].calls += 1;
-        counts[at].failed += usize::from(!record.success);
+        counts[at].failed += usize::from(!record.outcome.success);
     }
     let mut names: Vec<String> = counts.iter().take(MAX_NAMED_TOOLS).map(describe).collect();
     if let Some(others) = counts.len().checked_sub(MAX_NAMED_TOOLS).filter(|others| *others > 0) {

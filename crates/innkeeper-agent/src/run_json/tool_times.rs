@@ -23,7 +23,7 @@ pub struct ToolTimes {
 /// Returns the durations by the public name of the tool.
 pub(super) fn tool_times(records: &[Arc<ToolCallRecord>]) -> BTreeMap<&str, ToolTimes> {
     let mut durations: BTreeMap<&str, Vec<Duration>> = BTreeMap::new();
-    for record in records.iter().filter(|record| record.was_run && !record.cached) {
+    for record in records.iter().filter(|record| record.outcome.was_run && !record.outcome.cached) {
         durations.entry(&record.tool).or_default().push(record.elapsed);
     }
     let times = durations.into_iter().map(|(tool, mut durations)| {

@@ -24,12 +24,10 @@ use tokio::time::Instant;
 fn config(servers: Value, llm: &ScriptedLlm) -> GhostConfig {
     let environment = Environment::from_process();
     let servers = GhostServers::Config(servers);
-    let config = GhostConfig::new(servers, "Be brief.", "Anthropic", "Add.", environment);
-    GhostConfig {
-        api_key: Some(Secret::new("k")),
-        base_url: Some(llm.origin().to_owned()),
-        ..config
-    }
+    let mut config = GhostConfig::new(servers, "Be brief.", "Anthropic", "Add.", environment);
+    config.model.key = Some(Secret::new("k"));
+    config.model.base_url = Some(llm.origin().to_owned());
+    config
 }
 
 fn to_json(report: &GhostResult) -> Value {
@@ -146,7 +144,7 @@ async fn a_streamed_run_passes_each_step_and_the_progress_of_calls_to_the_functi
         AgentEvent::ToolCallProgress { progress, .. } => {
             steps.push(format!("progress {}", progress.progress));
         }
-        AgentEvent::ToolCallFinished(call) => steps.push(format!("end {}", call.success)),
+        AgentEvent::ToolCallFinished(call) => steps.push(format!("end {}", call.outcome.success)),
         AgentEvent::Text(text) => steps.push(text),
         _ => {}
     };
@@ -217,13 +215,12 @@ async fn without_memory_a_request_has_the_latest_results_only_and_the_history_ha
 async fn what_prevents_the_run_is_told_in_the_result() {
     let llm = ScriptedLlm::start(Script::new([ScriptedReply::text("No tools.")])).await;
     let servers = || mcp_json([fixture("fx")]);
-    let unknown = GhostConfig { provider: "nobody".to_owned(), ..config(servers(), &llm) };
-    let keyless = GhostConfig {
-        api_key: None,
-        base_url: None,
-        environment: Environment::default(),
-        ..config(servers(), &llm)
-    };
+    let mut unknown = config(servers(), &llm);
+    unknown.model.provider = "nobody".to_owned();
+    let environment = Environment::default();
+    let mut keyless = GhostConfig { environment, ..config(servers(), &llm) };
+    keyless.model.key = None;
+    keyless.model.base_url = None;
     let invalid = config(json!({"mcpServers": 3}), &llm);
     for (config, part) in [
         (unknown, "unknown provider `nobody`"),

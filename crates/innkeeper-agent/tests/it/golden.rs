@@ -37,12 +37,10 @@ fn config(wire: (&str, &str, &str), llm: &ScriptedLlm, server: Fixture) -> Ghost
     let mut config =
         GhostConfig::new(servers, "Be brief.", provider, "Add.", Environment::from_process());
     config.settings.calls.timeout = Some(Duration::from_secs(20));
-    GhostConfig {
-        api_key: Some(Secret::new(KEY)),
-        model: Some(model.to_owned()),
-        base_url: Some(format!("{address}{path}")),
-        ..config
-    }
+    config.model.key = Some(Secret::new(KEY));
+    config.model.model = Some(model.to_owned());
+    config.model.base_url = Some(format!("{address}{path}"));
+    config
 }
 
 /// Returns a secret in the forms in which tools and models repeat it.

@@ -42,10 +42,10 @@ async fn a_call_of_a_hidden_server_is_refused_in_words_and_its_tools_are_not_off
     assert!(hidden.hide("two") && !hidden.hide("two"));
     let refused = agent.run("Call.").await;
     assert_eq!(refused.tool_calls[0].result_text, format!("not run: {REFUSAL}"));
-    assert!(!refused.tool_calls[0].was_run);
+    assert!(!refused.tool_calls[0].outcome.was_run);
     assert!(hidden.show("two") && !hidden.show("two"));
     let called = agent.run("Call.").await;
-    assert!(called.tool_calls[0].success, "{called:?}");
+    assert!(called.tool_calls[0].outcome.success, "{called:?}");
     let offers_two = |index: usize| {
         let tools = model.requests()[index].tools.clone();
         assert!(tools.get("one.pid").is_some());

@@ -90,7 +90,7 @@ async fn measure(api: ProviderApi, origin: &str, calling: ToolCalling) -> TaskMe
         let tools = RecordingTools::for_case(&case);
         let provider = connect_model(api, origin).await;
         let report = run_agent(provider, tools.clone(), settings.clone(), &case.question).await;
-        let run = report.tool_calls.iter().filter(|call| call.was_run).count();
+        let run = report.tool_calls.iter().filter(|call| call.outcome.was_run).count();
         assert_eq!(tools.calls().len(), run, "what is run reaches the tools");
         figures.count(&case, &report);
     }

@@ -202,7 +202,7 @@ async fn a_host_does_not_retry_a_call_of_a_model() {
     let host = Host::start(config).await.unwrap();
     let calls = [("a.echo", r#"{"message": "x"}"#); 2];
     let report = run_script(&host, AgentSettings::default(), &calls, |_| {}).await;
-    let outcomes: Vec<_> = report.tool_calls.iter().map(|call| call.success).collect();
+    let outcomes: Vec<_> = report.tool_calls.iter().map(|call| call.outcome.success).collect();
     assert_eq!(outcomes, [false, true], "{report:?}");
     let requests = remote.requests();
     let requests = requests.iter().filter(|request| request.rpc_method() == Some("tools/call"));

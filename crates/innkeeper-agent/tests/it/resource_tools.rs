@@ -44,7 +44,7 @@ async fn a_resource_to_which_a_result_links_is_read_from_its_server_for_another_
     let texts: Vec<_> = result.tool_calls.iter().map(|call| call.result_text.as_str()).collect();
     assert!(texts[0].contains("exists on several servers"), "{texts:?}");
     assert!(texts[2].contains("notes: fx://shared, reading 1"), "{texts:?}");
-    assert!(result.tool_calls[3].success);
+    assert!(result.tool_calls[3].outcome.success);
     host.shutdown().await;
     let journal = Journal::read(&journal);
     let reads = journal.for_server("notes");

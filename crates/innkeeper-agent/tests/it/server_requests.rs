@@ -271,11 +271,10 @@ async fn the_end_of_the_call_or_of_the_session_withdraws_the_question() {
 fn ghost_config(server: Fixture, llm: &ScriptedLlm) -> GhostConfig {
     let servers = GhostServers::Config(mcp_json([server]));
     let environment = Environment::from_process();
-    GhostConfig {
-        api_key: Some(Secret::new("k")),
-        base_url: Some(llm.origin().to_owned()),
-        ..GhostConfig::new(servers, "Be brief.", "Anthropic", "Call.", environment)
-    }
+    let mut config = GhostConfig::new(servers, "Be brief.", "Anthropic", "Call.", environment);
+    config.model.key = Some(Secret::new("k"));
+    config.model.base_url = Some(llm.origin().to_owned());
+    config
 }
 
 #[tokio::test]

@@ -15,10 +15,10 @@ pub(crate) fn facts(record: &ToolCallRecord) -> String {
         | CallOrigin::Corrected
         | CallOrigin::Constrained => facts.push_str(&format!(", {}", record.origin.name())),
     }
-    if record.outcome_unknown {
+    if record.outcome.outcome_unknown {
         facts.push_str(", unknown whether the tool ran");
     }
-    if record.cached {
+    if record.outcome.cached {
         facts.push_str(", cached");
     }
     facts

@@ -38,8 +38,9 @@ async fn fetch(context: &mut CommandContext, args: ModelFetchArgs) -> Result<(),
     let signals = listen_for_signals(&mut context.signals, &mut context.output)?;
     let python = Python::find(&context.environment);
     let bar = FetchProgressBar::new(bundle);
-    let mut on_stage = |stage| bar.update(stage);
-    let done = signals.run_until_signal(model::fetch(bundle, &dir, python, &mut on_stage)).await;
+    let done = signals
+        .run_until_signal(model::fetch(bundle, &dir, python, &mut |stage| bar.update(stage)))
+        .await;
     bar.finish();
     let (model, fetched) = match done {
         RunOutcome::Completed(Ok(FetchOutcome::Installed(model))) => (model, true),

@@ -105,9 +105,11 @@ fn schema_with_many_keywords() -> Value {
 
 /// Returns the definitions of the prompts.
 pub(crate) fn prompts(has_changing_prompt: bool) -> Vec<Value> {
-    let argument = |name: &str| json!({ "name": name, "description": format!("The value of {name}"), "required": true });
     let prompt = |name: &str, description: &str, arguments: &[&str]| {
-        let arguments: Vec<Value> = arguments.iter().map(|name| argument(name)).collect();
+        let arguments: Vec<Value> = arguments
+            .iter()
+            .map(|name| json!({ "name": name, "description": format!("The value of {name}"), "required": true }))
+            .collect();
         json!({ "name": name, "description": description, "arguments": arguments })
     };
     let mut prompts = vec![

@@ -121,7 +121,6 @@ async fn find(request: &ConsoleRequest<'_>) -> Result<FoundTool, Page> {
 
 fn page(request: &ConsoleRequest<'_>, tool: &FoundTool, state: &FormState<'_>) -> Page {
     let mut out = Html::new();
-    let text = |key: &str| tool.definition.get(key).and_then(Value::as_str);
     html!(out, "<p><a href=\"{}\">All tools</a></p>\n", Link::to("tools"));
     html!(
         out,
@@ -129,7 +128,7 @@ fn page(request: &ConsoleRequest<'_>, tool: &FoundTool, state: &FormState<'_>) -
         Link::to("server").with("name", &tool.server),
         tool.server
     );
-    if let Some(description) = text("description") {
+    if let Some(description) = tool.definition.get("description").and_then(Value::as_str) {
         html!(out, "<p class=\"text\">{}</p>\n", description);
     }
     write_hints(&mut out, &tool.definition);

@@ -111,7 +111,6 @@ impl ToolParameters {
     /// all declared names count, and no description does.
     pub(super) fn from_schema(schema: &RawValue) -> Self {
         let schema = schema.get();
-        let has_keyword = |name: &str| skim::member(schema, name).is_some();
         let lists = skim::members(schema).filter(|(key, _)| skim::decode_key(key) == "properties");
         let names: Vec<Box<str>> = lists
             .flat_map(|(_, properties)| skim::members(properties))
@@ -135,7 +134,8 @@ impl ToolParameters {
             "if",
             "dependentSchemas",
         ];
-        let closed = !names.is_empty() && !open.iter().any(|name| has_keyword(name));
+        let closed =
+            !names.is_empty() && !open.iter().any(|name| skim::member(schema, name).is_some());
         let mut known_names = HashSet::new();
         collect_names(&property, &mut known_names);
         let described_as_code = property

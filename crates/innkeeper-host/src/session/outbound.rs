@@ -100,7 +100,8 @@ impl Outbound {
         }
     }
 
-    /// Queues an error response to a request of the server unless the server has stopped reading.
+    /// Queues an error response to a request of the server unless the server has stopped reading. Only
+    /// queues: a destructor calls it.
     pub(super) fn respond_error(&self, id: &RequestId, code: i64, message: &str) {
         match self {
             Self::Pipe(writer) => writer.respond_error(id, code, message),

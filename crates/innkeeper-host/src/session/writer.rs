@@ -152,19 +152,12 @@ impl SessionWriter {
         self.send_best_effort(|queue| envelope::write_notification(queue, method, params))
     }
 
-    /// Queues the cancellation of a request, which the flush task writes.
+    /// Queues the cancellation of a request.
     pub(super) fn queue_cancellation(&self, request_id: u64) {
         let params = json!({ "requestId": request_id });
-        // A closed session needs no cancellation.
-        if self.has_capacity()
-            && self
-                .queue(|queue| {
-                    envelope::write_notification(queue, method::CANCELLED, Some(&params))
-                })
-                .is_ok()
-        {
-            self.work.notify_one();
-        }
+        self.queue_for_task(|queue| {
+            envelope::write_notification(queue, method::CANCELLED, Some(&params))
+        });
     }
 
     /// Queues a response to a request of the server unless the server has stopped reading.
@@ -178,8 +171,14 @@ impl SessionWriter {
 
     /// Queues an error response to a request of the server unless the server has stopped reading.
     pub(super) fn respond_error(&self, id: &RequestId, code: i64, message: &str) {
-        // Without a session the server needs no response.
-        let _ = self.send_best_effort(|queue| envelope::write_error(queue, id, code, message));
+        self.queue_for_task(|queue| envelope::write_error(queue, id, code, message));
+    }
+
+    /// Queues a message that the flush task writes, for destructors too. A closed session needs none.
+    fn queue_for_task(&self, write: impl FnOnce(&mut Vec<u8>) -> Result<(), serde_json::Error>) {
+        if self.has_capacity() && self.queue(write).is_ok() {
+            self.work.notify_one();
+        }
     }
 
     fn send_best_effort(

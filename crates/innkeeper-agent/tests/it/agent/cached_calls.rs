@@ -18,7 +18,7 @@ async fn the_same_call_of_a_read_only_tool_is_answered_from_the_cache() {
     let test_env = harness(ScriptedProvider::new(replies), settings);
     let report = test_env.agent.run("Read a twice.").await;
     assert!(report.is_success());
-    let cached: Vec<_> = report.tool_calls.iter().map(|call| call.cached).collect();
+    let cached: Vec<_> = report.tool_calls.iter().map(|call| call.outcome.cached).collect();
     assert_eq!(cached, [false, true, false, false]);
     let run: Vec<_> = test_env.tools.calls().into_iter().map(|(tool, _)| tool).collect();
     assert_eq!(run, ["fs.read", "fs.rm", "fs.rm"]);

@@ -64,7 +64,7 @@ async fn the_first_response_is_constrained_and_the_response_to_its_result_is_fre
         let report = test_env.agent.run("Read a.").await;
         assert_eq!((report.is_success(), &*report.text), (true, expected), "{report:?}");
         let record = &report.tool_calls[0];
-        assert_eq!((record.origin, record.failed_attempts), (CallOrigin::Constrained, 0));
+        assert_eq!((record.origin, record.attempts.failed_attempts), (CallOrigin::Constrained, 0));
     }
     let requests = test_env.model.requests();
     let constrained: Vec<_> =
@@ -93,8 +93,8 @@ async fn an_invalid_constrained_call_is_requested_again_with_the_same_constraint
     let report = test_env.agent.run("Read a.").await;
     assert!(report.is_success(), "{report:?}");
     let [cut, record] = &report.tool_calls[..] else { panic!("{report:?}") };
-    assert!(cut.rejected && !cut.success, "{cut:?}");
-    assert_eq!((record.origin, record.failed_attempts), (CallOrigin::Constrained, 1));
+    assert!(cut.outcome.rejected && !cut.outcome.success, "{cut:?}");
+    assert_eq!((record.origin, record.attempts.failed_attempts), (CallOrigin::Constrained, 1));
     let constrained: Vec<_> = test_env
         .model
         .requests()

@@ -28,7 +28,7 @@ async fn a_bad_call_is_corrected_by_asking_again_cooler_with_every_earlier_error
     assert!(report.is_success(), "{report:?}");
     assert_eq!(report.stats.corrections, 2);
     let [_, _, corrected] = &report.tool_calls[..] else { panic!("{report:?}") };
-    assert_eq!((corrected.origin, corrected.failed_attempts), (CallOrigin::Corrected, 2));
+    assert_eq!((corrected.origin, corrected.attempts.failed_attempts), (CallOrigin::Corrected, 2));
     let requests = test_env.model.requests();
     let cool: Vec<_> = requests.iter().map(|request| request.temperature).collect();
     assert_eq!(cool, [Some(0.7), Some(0.6), Some(0.5), Some(0.7)]);
@@ -227,13 +227,17 @@ async fn rejected_calls_in_a_text_stand_in_the_result_with_their_errors() {
     ]);
     let report = test_env.agent.run("Read a.").await;
     let [misfit, cut, read] = &report.tool_calls[..] else { panic!("{report:?}") };
-    assert!(misfit.rejected && !misfit.success && !misfit.was_run, "{misfit:?}");
+    assert!(
+        misfit.outcome.rejected && !misfit.outcome.success && !misfit.outcome.was_run,
+        "{misfit:?}"
+    );
     assert_eq!((&*misfit.id, &*misfit.tool), ("", "fs.read"));
     assert_eq!(misfit.arguments.to_string(), r#"{"file":"a"}"#);
     assert!(misfit.result_text.contains("missing required property `path`"), "{misfit:?}");
-    assert!(cut.rejected && cut.result_text.contains("incomplete"), "{cut:?}");
-    assert!(read.success && !read.rejected);
-    let attempts: Vec<_> = report.tool_calls.iter().map(|call| call.retry_attempt).collect();
+    assert!(cut.outcome.rejected && cut.result_text.contains("incomplete"), "{cut:?}");
+    assert!(read.outcome.success && !read.outcome.rejected);
+    let attempts: Vec<_> =
+        report.tool_calls.iter().map(|call| call.attempts.retry_attempt).collect();
     assert_eq!((attempts, report.errors.len()), (vec![0, 1, 2], 2));
     assert_eq!(test_env.agent.statistics().calls.count, 1, "only calls that were run or refused");
 }

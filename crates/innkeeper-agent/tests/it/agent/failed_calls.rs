@@ -32,7 +32,7 @@ fn last_results(test_env: &AgentHarness) -> Vec<String> {
 }
 
 fn attempts(report: &RunResult) -> Vec<u32> {
-    report.tool_calls.iter().map(|record| record.retry_attempt).collect()
+    report.tool_calls.iter().map(|record| record.attempts.retry_attempt).collect()
 }
 
 fn actions(report: &RunResult) -> Vec<Option<RecoveryAction>> {
@@ -156,7 +156,7 @@ async fn the_failed_calls_of_one_response_count_once_and_stop_the_rest_of_it() {
     let report = test_env.agent.run("Remove.").await;
     assert_eq!(test_env.tools.calls().len(), 4, "three of six, then the other arguments");
     assert!(report.tool_calls[3].result_text.contains("in this response failed"));
-    assert!(report.tool_calls[6].success);
+    assert!(report.tool_calls[6].outcome.success);
 }
 
 #[tokio::test(start_paused = true)]
@@ -186,9 +186,12 @@ async fn the_correction_of_a_rejected_call_is_its_next_attempt() {
     let report = test_env.agent.run("Read.").await;
     assert!(report.is_success(), "{report:?}");
     let [rejected, record] = &report.tool_calls[..] else { panic!("{report:?}") };
-    assert!(rejected.rejected && !rejected.success && !rejected.was_run, "{rejected:?}");
+    assert!(
+        rejected.outcome.rejected && !rejected.outcome.success && !rejected.outcome.was_run,
+        "{rejected:?}"
+    );
     assert_eq!(rejected.arguments.to_string(), r#"{"wrong":1}"#);
-    assert_eq!((record.retry_attempt, record.failed_attempts), (1, 1));
+    assert_eq!((record.attempts.retry_attempt, record.attempts.failed_attempts), (1, 1));
     assert_eq!(actions(&report), [Some(RecoveryAction::OtherArguments)]);
 }
 
@@ -202,7 +205,8 @@ async fn rejected_calls_keep_their_place_among_the_calls_of_their_response() {
     ]);
     let test_env = native_harness([Ok(calls), text_reply("Done.")]);
     let report = test_env.agent.run("Read.").await;
-    let calls: Vec<_> = report.tool_calls.iter().map(|call| (&*call.tool, call.rejected)).collect();
+    let calls: Vec<_> =
+        report.tool_calls.iter().map(|call| (&*call.tool, call.outcome.rejected)).collect();
     let expected = [("fs.reed", true), ("fs.read", false), ("fs.read", true), ("fs.rm", false)];
     assert_eq!(calls, expected);
     assert!(report.is_success() && test_env.tools.calls().len() == 2);
@@ -237,7 +241,7 @@ async fn the_same_result_to_ever_other_arguments_ends_the_run() {
     let agent = Agent::new(model, Arc::new(SameResult), settings);
     let report = agent.run("Turn the pages.").await;
     assert_eq!(report.outcome, RunOutcome::LoopDetected);
-    assert_eq!(report.tool_calls.iter().filter(|call| call.was_run).count(), 15);
+    assert_eq!(report.tool_calls.iter().filter(|call| call.outcome.was_run).count(), 15);
     assert_eq!(report.stats.iterations, 17);
 }
 

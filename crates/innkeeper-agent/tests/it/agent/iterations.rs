@@ -112,8 +112,8 @@ async fn an_interrupted_run_has_the_calls_until_then_and_those_that_were_running
     let report = test_env.agent.run_streaming_until("Wait.", stop, |_| {}).await;
     assert_eq!((&report.outcome, report.is_success()), (&RunOutcome::Interrupted, false));
     let [read, nap] = &report.tool_calls[..] else { panic!("{report:?}") };
-    assert!(read.success && !read.outcome_unknown);
-    assert!(!nap.success && nap.was_run && nap.outcome_unknown, "{nap:?}");
+    assert!(read.outcome.success && !read.outcome.outcome_unknown);
+    assert!(!nap.outcome.success && nap.outcome.was_run && nap.outcome.outcome_unknown, "{nap:?}");
     assert_eq!(nap.elapsed, Duration::from_secs(5));
     let [error] = &report.errors[..] else { panic!("{:?}", report.errors) };
     assert_eq!(

@@ -132,7 +132,7 @@ async fn run_agent(tool_calling: ToolCalling, replies: Vec<Response>) -> SafetyT
     assert!(report.is_success(), "{report:?}");
     let decisions = report.tool_calls.into_iter().map(|record| {
         let record = Arc::unwrap_or_clone(record);
-        (record.tool, record.arguments.to_string(), record.success, record.result_text)
+        (record.tool, record.arguments.to_string(), record.outcome.success, record.result_text)
     });
     let decisions = decisions.collect();
     let (approvals, audit) =

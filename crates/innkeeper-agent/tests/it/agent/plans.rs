@@ -98,7 +98,7 @@ async fn a_step_whose_condition_is_not_met_is_not_run() {
     assert_eq!(test_env.tools.calls(), [("fs.read".to_owned(), json!({"path": "a"}))]);
     let reason = "not run: step `clean` of the plan is skipped, because step `look` succeeded";
     assert_eq!(report.tool_calls[1].result_text, reason);
-    assert!(!report.tool_calls[1].success);
+    assert!(!report.tool_calls[1].outcome.success);
 }
 
 #[tokio::test(start_paused = true)]

@@ -81,7 +81,7 @@ async fn without_anyone_to_ask_or_by_policy_nothing_is_run() {
         assert!(report.is_completed() && !report.is_success());
         assert!(test_env.tools.calls().is_empty());
         assert!(
-            !report.tool_calls[0].success
+            !report.tool_calls[0].outcome.success
                 && report.tool_calls[0].result_text.starts_with("not run")
         );
     }

@@ -133,7 +133,7 @@ async fn text_is_shown_while_it_is_written_without_the_calls_in_it() {
             AgentEvent::Text(text) => visible_text.push_str(&text),
             AgentEvent::ToolCallStarted { tool, .. } => results.push(format!("running {tool}")),
             AgentEvent::ToolCallFinished(record) => {
-                results.push(format!("ran {} {}", record.tool, record.success));
+                results.push(format!("ran {} {}", record.tool, record.outcome.success));
             }
             AgentEvent::Reasoning(_)
             | AgentEvent::ToolCallDetected { .. }

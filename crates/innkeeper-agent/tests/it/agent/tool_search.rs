@@ -52,7 +52,7 @@ async fn a_described_tool_is_offered_and_called_in_the_next_iteration() {
         result.tool_calls.iter().map(|call| call.result_text.as_str()).collect();
     assert!(results[0].contains(r#"{"name": "fs.read", "description": "Reads a file."}"#));
     assert!(results[1].contains(r#"{"name": "fs.wirte", "similarNames": "#));
-    assert!(result.tool_calls.iter().all(|call| call.success));
+    assert!(result.tool_calls.iter().all(|call| call.outcome.success));
 }
 
 #[tokio::test]

@@ -68,7 +68,8 @@ async fn arguments_of_every_type_reach_the_tool_and_the_result_fits_its_schema()
     assert_eq!(result["tool_chain"][0]["arguments"], arguments);
     assert_schema(&result);
     let llm = ScriptedLlm::start(Script::new([ScriptedReply::text("No.")])).await;
-    let failed = GhostConfig { provider: "nobody".to_owned(), ..config(json!({}), &llm) };
+    let mut failed = config(json!({}), &llm);
+    failed.model.provider = "nobody".to_owned();
     assert_schema(&to_json(&mcp_ghost(failed).await));
 }
 
@@ -177,12 +178,9 @@ async fn the_key_and_the_model_of_the_parameters_reach_the_provider() {
     for (key, variable, expected) in [(Some("mine"), "other", "mine"), (None, "other", "other")] {
         let llm = ScriptedLlm::start(Script::new([ScriptedReply::text("Hello.")])).await;
         let environment = Environment::from_pairs([("ANTHROPIC_API_KEY", variable)]);
-        let config = GhostConfig {
-            api_key: key.map(Secret::new),
-            model: Some("claude-of-mine".to_owned()),
-            environment,
-            ..config(json!({"mcpServers": {}}), &llm)
-        };
+        let mut config = GhostConfig { environment, ..config(json!({"mcpServers": {}}), &llm) };
+        config.model.key = key.map(Secret::new);
+        config.model.model = Some("claude-of-mine".to_owned());
         let result = to_json(&mcp_ghost(config).await);
         assert_eq!(result["success"], json!(true), "{result}");
         let sent = llm.requests().remove(0);

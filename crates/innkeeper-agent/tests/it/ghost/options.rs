@@ -89,7 +89,8 @@ async fn the_file_dotenv_gives_the_api_key_of_the_provider_and_nothing_else() {
         let environment = Environment::from_pairs(key).with_current_dir(dir.path());
         let script = "echo the word is ${WORD:-own} >&2; exit 3";
         let servers = json!({"mcpServers": {"x": {"command": "/bin/sh", "args": ["-c", script]}}});
-        let config = GhostConfig { api_key: None, environment, ..config(servers, &llm) };
+        let mut config = GhostConfig { environment, ..config(servers, &llm) };
+        config.model.key = None;
         let result = to_json(&mcp_ghost(config).await);
         assert_eq!(result["final_result"], "Hello.", "{result:#}");
         assert_eq!(llm.requests()[0].header("x-api-key"), Some(expected));
@@ -142,7 +143,7 @@ async fn the_first_rule_that_fits_the_prompt_chooses_the_model_of_the_run() {
                 model: ModelSelector {
                     provider: "openai-compatible".to_owned(),
                     model: Some("model-for-sums".to_owned()),
-                    base_url: config.base_url.clone(),
+                    base_url: config.model.base_url.clone(),
                     ..ModelSelector::default()
                 },
             };

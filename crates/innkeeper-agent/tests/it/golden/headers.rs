@@ -35,12 +35,10 @@ async fn no_header_of_a_remote_server_is_in_a_recording_in_any_form() {
         entry["headers"] = json!({"Authorization": format!("Bearer {token}")});
         let servers = GhostServers::Config(json!({"servers": {"far": entry}}));
         let environment = Environment::from_pairs([("FAR_TOKEN", BEARER)]);
-        let mut config = GhostConfig {
-            api_key: Some(Secret::new(KEY)),
-            model: Some(model.to_owned()),
-            base_url: Some(format!("{}{path}", llm.origin())),
-            ..GhostConfig::new(servers, "Be brief.", provider, "Ask far.", environment)
-        };
+        let mut config = GhostConfig::new(servers, "Be brief.", provider, "Ask far.", environment);
+        config.model.key = Some(Secret::new(KEY));
+        config.model.model = Some(model.to_owned());
+        config.model.base_url = Some(format!("{}{path}", llm.origin()));
         config.settings.calls.timeout = Some(Duration::from_secs(20));
         let (result, golden) = mcp_ghost_recorded(config, "far").await;
         let golden = golden.unwrap_or_else(|error| panic!("{form}: {error:?}: {result:?}"));

@@ -52,14 +52,14 @@ async fn a_replay_has_the_prompts_model_and_settings_of_the_run() {
         match change {
             "prompt" => config.user_prompt = "Subtract.".to_owned(),
             "system" => config.settings.system = "Be long.".to_owned(),
-            _ => config.model = Some("claude-haiku-4-5".to_owned()),
+            _ => config.model.model = Some("claude-haiku-4-5".to_owned()),
         }
         let replayed = mcp_ghost_with_golden(config, &file, GoldenMode::Strict).await;
         let Err(GoldenRunError::Replay(error)) = replayed else { panic!("{change}") };
         assert!(error.to_string().contains(field), "{error}");
     }
     let mut other = recorded.clone();
-    other.provider = "ollama".to_owned();
+    other.model.provider = "ollama".to_owned();
     let replayed = mcp_ghost_with_golden(other, &file, GoldenMode::Replay).await;
     let Err(GoldenRunError::Input(error)) = replayed else { panic!("{replayed:?}") };
     assert_eq!(error.to_string(), "the golden is a run with `anthropic`, not with `ollama`");

@@ -55,7 +55,7 @@ impl TaskMetrics {
         self.seconds += report.elapsed.as_secs_f64();
         let ended = format!("{:?}", report.outcome);
         let text: String = report.text.chars().take(MAX_SHOWN_CHARS).collect();
-        let Some(record) = report.tool_calls.iter().find(|call| !call.rejected) else {
+        let Some(record) = report.tool_calls.iter().find(|call| !call.outcome.rejected) else {
             eprintln!("- {:?} {:?}: no call, {ended}: {text}", self.api, case.question);
             return;
         };
@@ -73,7 +73,7 @@ impl TaskMetrics {
             record.origin.name(),
         );
         self.valid += u32::from(valid);
-        self.first_try += u32::from(valid && record.failed_attempts == 0);
+        self.first_try += u32::from(valid && record.attempts.failed_attempts == 0);
         self.correct += u32::from(correct);
         self.answered += u32::from(answered);
         self.grounded += u32::from(grounded);

@@ -68,7 +68,11 @@ async fn a_constrained_call_fits_its_schema_and_reaches_a_real_server() {
     let report =
         run_agent(provider, Arc::new(tools.clone()), settings, "Echo the message hello.").await;
     let record = &report.tool_calls[0];
-    assert_eq!((record.origin, record.failed_attempts), (CallOrigin::Constrained, 0), "{report:?}");
+    assert_eq!(
+        (record.origin, record.attempts.failed_attempts),
+        (CallOrigin::Constrained, 0),
+        "{report:?}"
+    );
     assert!(record.output.is_some(), "the server answered: {report:?}");
     assert!(report.is_success(), "{report:?}");
     tools.host().shutdown().await;

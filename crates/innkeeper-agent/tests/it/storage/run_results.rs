@@ -6,7 +6,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use innkeeper_agent::agent::{CALL_ORIGINS, CallStatistics, RunResult, Statistics, ToolCallRecord};
+use innkeeper_agent::agent::{
+    CALL_ORIGINS, CallStatistics, RunResult, Statistics, ToolCallAttempts, ToolCallOutcome,
+    ToolCallRecord,
+};
 use innkeeper_agent::provider::{LlmError, LlmErrorKind};
 use innkeeper_agent::run::{
     CorrectionExample, ErrorRecord, IterationUsage, RecoveryAction, RunOutcome, RunStats,
@@ -133,16 +136,17 @@ prop_compose! {
             tool,
             arguments,
             output: output.map(|(raw, is_error)| ToolOutput::new(raw, is_error)),
-            success: flags[0],
+            outcome: ToolCallOutcome {
+                success: flags[0],
+                was_run: flags[2],
+                rejected: flags[0] && !flags[1],
+                outcome_unknown: numbers[2].is_multiple_of(2),
+                cached: flags[1],
+            },
             result_text,
             elapsed,
-            was_run: flags[2],
-            cached: flags[1],
             origin,
-            rejected: flags[0] && !flags[1],
-            failed_attempts: numbers[1],
-            outcome_unknown: numbers[2].is_multiple_of(2),
-            retry_attempt: numbers[2],
+            attempts: ToolCallAttempts { failed_attempts: numbers[1], retry_attempt: numbers[2] },
             reasoning,
             visible_results: visible_results.into(),
         }

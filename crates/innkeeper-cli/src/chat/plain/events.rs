@@ -99,7 +99,7 @@ impl PlainChat<'_> {
     fn print_call(&mut self, record: &Arc<ToolCallRecord>) -> Result<(), CliError> {
         self.run_text.progress.remove(&record.id);
         self.end_line()?;
-        let (style, sign) = match record.success {
+        let (style, sign) = match record.outcome.success {
             true => (Style::Good, "called"),
             false => (Style::Error, "failed"),
         };

@@ -123,7 +123,7 @@ impl<'e> JsonEvent<'e> {
             AgentEvent::ToolCallFinished(record) => Self::CallFinished {
                 id: &record.id,
                 tool: &record.tool,
-                success: record.success,
+                success: record.outcome.success,
                 result: &record.result_text,
                 elapsed_ms: milliseconds(record.elapsed),
                 origin: record.origin.name(),

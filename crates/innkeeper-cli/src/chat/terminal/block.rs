@@ -263,7 +263,7 @@ impl ToolCallView {
     /// Returns the text of the result, and whether the call failed.
     fn result(&self) -> Option<(&str, bool)> {
         match &self.state {
-            ToolCallState::Finished(record) => Some((&record.result_text, !record.success)),
+            ToolCallState::Finished(record) => Some((&record.result_text, !record.outcome.success)),
             ToolCallState::Stored { result, is_error } => Some((result, *is_error)),
             ToolCallState::Running { .. } | ToolCallState::Interrupted => None,
         }

@@ -134,7 +134,7 @@ impl<'o> EventPrinter<'o> {
 /// Prints one call to stderr, with one line each for the call and for its result.
 fn print_call(call: &ToolCallRecord, output: &mut Output) -> io::Result<()> {
     let (tone, sign) =
-        if call.success { (Style::Good, "called") } else { (Style::Error, "failed") };
+        if call.outcome.success { (Style::Good, "called") } else { (Style::Error, "failed") };
     let columns = output.err_columns().unwrap_or(usize::MAX);
     let room = |used: usize| columns.saturating_sub(used).clamp(MIN_SHOWN_CHARS, MAX_SHOWN_CHARS);
     let name = format!("`{}` ", call.tool);

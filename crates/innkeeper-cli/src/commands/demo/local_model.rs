@@ -61,7 +61,7 @@ pub(super) async fn run(
     let successful_calls = reports
         .iter()
         .flat_map(|(report, _)| &report.tool_calls)
-        .filter(|tool_call| tool_call.success)
+        .filter(|tool_call| tool_call.outcome.success)
         .count();
     if output.is_json() {
         let results: Vec<_> = PROMPTS

@@ -37,7 +37,10 @@ impl Replication {
         #[expect(clippy::disallowed_methods, reason = "each stream is in the queue at most once")]
         let (stream_queue, queued) = mpsc::unbounded_channel();
         tasks.spawn(store_streams(replicas.clone(), queued));
-        #[expect(clippy::disallowed_methods, reason = "each session is in the queue at most once")]
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "each session is in the queue at most once, and none opens without Redis"
+        )]
         let (ended, queued) = mpsc::unbounded_channel();
         tasks.spawn(release(replicas.clone(), queued));
         Self { replicas, forwarder: Forwarder::new(request_time), stream_queue, ended }
