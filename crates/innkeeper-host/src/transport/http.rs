@@ -91,8 +91,9 @@ pub(super) async fn run(
                             param_headers: header_params,
                             body,
                         };
-                        let post = posts.spawn(post::send_request(http_session.clone(), request));
-                        requests.insert(id, post);
+                        // In a box: a task moves its future several times.
+                        let sending = Box::pin(post::send_request(http_session.clone(), request));
+                        requests.insert(id, posts.spawn(sending));
                     }
                     MessageKind::Notification { method } if &*method == method::INITIALIZED => {
                         // No request may be sent before the server received `initialized`.

@@ -99,7 +99,7 @@ impl HttpTarget {
                 self.url.redirected.get_or_init(|| url.clone());
             }
             *repeated.url_mut() = url;
-            response = self.send_to_url(&client, repeated, is_in_session).await?;
+            response = Box::pin(self.send_to_url(&client, repeated, is_in_session)).await?;
         }
         match response.status() {
             status if status.is_redirection() => {
@@ -125,7 +125,8 @@ impl HttpTarget {
         self.cookies.add_to(&url, request.headers_mut());
         let request = RequestBuilder::from_parts(client.clone(), request);
         let response = match (&self.helper, &self.bearer_auth) {
-            (Some(helper), _) => helper.send(request).await,
+            // In a box: few servers have one, and each request is moved with its future.
+            (Some(helper), _) => Box::pin(helper.send(request)).await,
             (None, Some(access)) => access.send(request, is_in_session).await,
             (None, None) => request.send().await.map_err(|error| http::send_error(&error)),
         };

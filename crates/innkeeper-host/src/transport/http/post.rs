@@ -105,13 +105,13 @@ async fn exchange(http_session: &HttpSession, request: &PostRequest) -> Result<(
             return Err(failure.error);
         };
         let fate = match failure.fate {
-            SessionFate::Ambiguous => http_session.ask_fate(expired).await,
+            SessionFate::Ambiguous => Box::pin(http_session.ask_fate(expired)).await,
             fate => fate,
         };
         match fate {
             SessionFate::Forgotten => {
                 renewed = true;
-                http_session.reinitialize(expired).await?;
+                Box::pin(http_session.reinitialize(expired)).await?;
             }
             SessionFate::Uncertain | SessionFate::Ambiguous => {
                 http_session.doubt_session();
@@ -270,7 +270,7 @@ async fn read_stream(
             let resume_request = http_session
                 .build_request(Method::GET, current.as_ref())
                 .header(http::LAST_EVENT_ID, last.clone());
-            match http_session.send(resume_request).await {
+            match Box::pin(http_session.send(resume_request)).await {
                 Ok(response) if response.status().is_success() => break response,
                 Ok(_) => return Err(connection_lost.into()),
                 Err(error) => {

@@ -174,7 +174,7 @@ impl HttpSession {
             return Ok(());
         }
         let Some(session) = self.session_id() else { return Ok(()) };
-        self.reinitialize(&session).await.inspect_err(|_| self.doubt_session())
+        Box::pin(self.reinitialize(&session)).await.inspect_err(|_| self.doubt_session())
     }
 
     /// Records that the server has other sessions or another revision now.
