@@ -43,7 +43,6 @@ const MAX_APPROVALS_PER_CALL: usize = 3;
 /// writes more calls is in a loop; a chat must run 1,000 calls (S19).
 pub const MAX_CALLS_PER_RESPONSE: usize = 1024;
 
-/// The rules of an executor.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ExecutorSettings {
     pub(crate) blocklist: ToolBlocklist,

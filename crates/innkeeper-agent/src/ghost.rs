@@ -306,7 +306,6 @@ pub(crate) async fn run_with_servers(
     (report, Some(RunFacts { endpoint, host_config, servers, settings }))
 }
 
-/// The model of a run.
 struct RunModel {
     /// The model, for requests of servers.
     client: Arc<dyn LlmProvider>,

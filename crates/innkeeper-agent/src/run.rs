@@ -318,7 +318,6 @@ impl Run {
 /// Result of a call that was interrupted.
 pub(crate) const INTERRUPTED_MESSAGE: &str = "interrupted: unknown whether the call completed";
 
-/// The end of a response that was interrupted.
 pub(crate) const INTERRUPTED_RESPONSE_NOTE: &str = "[The response ends here: it was interrupted.]";
 
 #[cfg(test)]

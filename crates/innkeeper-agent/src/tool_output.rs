@@ -48,7 +48,6 @@ pub(crate) fn result_line(tool: &str, call: Option<usize>, text: &str, is_error:
     format!(r#"{{"result_of": {tool}, {call}"{key}": {text}}}"#)
 }
 
-/// Joins result lines to a message.
 pub(crate) fn results_message<L: AsRef<str>>(lines: impl Iterator<Item = L>) -> String {
     let mut text = "Results of the tools, one a line:".to_owned();
     for line in lines {

@@ -14,7 +14,6 @@ use crate::secret_mask::SecretMask;
 pub(crate) struct ActivityLine(Option<(SpinnerLine, SecretMask)>);
 
 impl ActivityLine {
-    /// Shows a line with this text.
     pub(crate) fn show(output: &Output, text: &str) -> Self {
         let line = output.progress_lines().add_spinner("{spinner} {elapsed} {wide_msg}");
         if let Some(line) = &line {

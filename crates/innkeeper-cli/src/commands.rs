@@ -47,7 +47,6 @@ pub(crate) use record::record;
 #[cfg(unix)]
 pub(crate) use replay::replay;
 
-/// Runs one command with a configuration.
 pub(crate) async fn run(
     context: &mut CommandContext,
     command: HostCommand,

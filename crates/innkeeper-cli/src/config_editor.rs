@@ -18,7 +18,6 @@ use crate::configuration::ConfigSource;
 use crate::exit::CliError;
 use crate::input_file;
 
-/// A configuration file with its text.
 pub(crate) struct ConfigFile {
     path: PathBuf,
     /// `None` if the file does not exist yet.

@@ -60,7 +60,6 @@ impl LoadedConfig {
         Self { config, files: ConfigFiles::default() }
     }
 
-    /// Returns the loaded configuration with a change.
     pub(crate) fn map(self, change: impl FnOnce(Config) -> Config) -> Self {
         Self { config: change(self.config), ..self }
     }
@@ -212,7 +211,6 @@ pub(crate) fn config_for_server(config: &Config, server: &str) -> Result<Config,
     Ok(config)
 }
 
-/// Prints the warnings of a configuration to stderr.
 pub(crate) fn print_warnings(output: &mut Output, problems: &[Diagnostic]) -> std::io::Result<()> {
     for problem in problems {
         output.labelled_status(Style::Note, "warning", &problem.to_string())?;

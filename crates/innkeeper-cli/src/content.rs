@@ -14,7 +14,6 @@ use crate::exit::{CliError, CliExitCode};
 use crate::output::{Output, Style, escape_inline};
 use piece::Blob;
 
-/// Prints the contents of one result.
 pub(crate) struct ContentPrinter<'a> {
     output: &'a mut Output,
     directory: &'a BlobDirectory,

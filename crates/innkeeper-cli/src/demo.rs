@@ -15,7 +15,6 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-/// The servers of the demo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DemoServers {
     /// The two built-in servers.

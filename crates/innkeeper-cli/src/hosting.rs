@@ -261,10 +261,8 @@ pub(crate) fn with_failed_servers(error: CliError, host: &Host) -> CliError {
     })
 }
 
-/// A server that failed.
 pub(crate) struct FailedServer {
     pub(crate) name: Arc<str>,
-    /// The state with its reason.
     pub(crate) reason: String,
     /// What the user can do.
     pub(crate) hints: Vec<String>,

@@ -46,7 +46,6 @@ impl LocalModel {
         Ok(Self { server, provider: Arc::new(provider), for_servers })
     }
 
-    /// Stops the server.
     pub(crate) async fn stop(self) -> Result<(), CliError> {
         let stopped = self.server.stop().await;
         stopped
@@ -69,7 +68,6 @@ fn not_installed() -> CliError {
         .with_hint("run `innkeeper model fetch` to install the model (161 MB)")
 }
 
-/// Limits the settings to the context of the model.
 pub(crate) fn limit_settings(mut settings: AgentSettings) -> AgentSettings {
     let requests = &mut settings.requests;
     requests.history_budget = Some(HistoryBudget { max_tokens: MAX_HISTORY_TOKENS });

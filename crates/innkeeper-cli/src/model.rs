@@ -34,7 +34,6 @@ pub(crate) use weights::WeightsError;
 
 /// File with the install record in a model's directory.
 const RECORD_FILE: &str = "model.json";
-/// File with the weights in a model's directory.
 const WEIGHTS_FILE: &str = "weights.gguf";
 /// Path of the server in a model's directory.
 const SERVER_FILE: &str = "server/llama-server";
@@ -49,11 +48,9 @@ pub(crate) struct InstalledModel {
     record: InstallRecord,
 }
 
-/// The record of a completed installation.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct InstallRecord {
-    /// Checksums of the installed packages.
     #[serde(rename = "madeOf")]
     package_checksums: Vec<String>,
     /// Size of the weights in bytes.
@@ -124,17 +121,14 @@ impl InstalledModel {
         Ok(Some(model))
     }
 
-    /// Returns the name of the model.
     pub(crate) fn name(&self) -> &'static str {
         self.bundle.name
     }
 
-    /// Returns the path of the weights.
     pub(crate) fn weights_path(&self) -> PathBuf {
         self.folder.join(WEIGHTS_FILE)
     }
 
-    /// Returns the path of the server.
     pub(crate) fn server_path(&self) -> PathBuf {
         self.folder.join(SERVER_FILE)
     }

@@ -46,7 +46,6 @@ pub(crate) enum SelectedModel {
     Local(InstalledModel),
 }
 
-/// Selects the model from the arguments.
 pub(crate) fn select_model(
     args: &ModelSelectionArgs,
     environment: &Environment,
@@ -117,7 +116,6 @@ impl SelectedModel {
     }
 }
 
-/// Returns the installed local model.
 fn select_local_model(
     args: &ModelSelectionArgs,
     environment: &Environment,
@@ -191,7 +189,6 @@ fn lookup_error(error: &ModelLookupError) -> CliError {
     }
 }
 
-/// One reply of a script.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ScriptedReply<'s> {

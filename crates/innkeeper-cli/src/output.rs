@@ -120,7 +120,6 @@ impl Output {
         }
     }
 
-    /// The lines of progress on stderr.
     pub(crate) fn progress_lines(&self) -> &ProgressLines {
         &self.progress_lines
     }
@@ -141,7 +140,6 @@ impl Output {
         self.err.writer = Box::new(log.write_barrier(self.progress_lines.stderr()));
     }
 
-    /// Whether stderr supports colours.
     pub(crate) fn colours_stderr(&self) -> bool {
         self.err.colour
     }
@@ -235,7 +233,6 @@ impl Output {
         self.out.columns
     }
 
-    /// Whether stdout is a terminal.
     pub(crate) fn is_terminal(&self) -> bool {
         self.out.is_terminal()
     }
@@ -251,7 +248,6 @@ impl Output {
         self.out.paint(tone, text)
     }
 
-    /// Prints a table to stdout.
     pub(crate) fn print_table(&mut self, table: &Table) -> io::Result<()> {
         let text = table.render(self.out.columns, self.out.colour);
         self.print_data(&text)

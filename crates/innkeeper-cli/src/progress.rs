@@ -15,10 +15,8 @@ use crate::secret_mask::SecretMask;
 /// Maximum number of characters of a reason on a line.
 const MAX_REASON_CHARS: usize = 100;
 
-/// The line of each server.
 type ServerLines = Arc<Mutex<HashMap<Arc<str>, SpinnerLine>>>;
 
-/// A running progress display.
 #[derive(Debug)]
 pub(crate) struct ProgressDisplay {
     servers: ServerLines,

@@ -74,7 +74,6 @@ pub(crate) struct SpinnerLine {
 }
 
 impl SpinnerLine {
-    /// Starts the spinner.
     pub(crate) fn start(&self) {
         self.bar.enable_steady_tick(SPINNER_INTERVAL);
     }

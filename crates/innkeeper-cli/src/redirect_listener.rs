@@ -33,7 +33,6 @@ const SUCCESS_PAGE: &str = "<!doctype html><title>Innkeeper</title><p>You can cl
 pub(crate) struct RedirectListener {
     listener: TcpListener,
     redirect_uri: String,
-    /// The path of the redirect.
     path: String,
     /// Whether a person may paste the redirect on stdin.
     reads_stdin: bool,
@@ -65,7 +64,6 @@ impl RedirectListener {
     }
 }
 
-/// Returns the address of a redirect URI on this machine.
 fn local_address(redirect_uri: &str) -> Option<SocketAddr> {
     let uri = url::Url::parse(redirect_uri).ok().filter(|uri| uri.scheme() == "http")?;
     let address: IpAddr = match uri.host()? {

@@ -26,7 +26,6 @@ pub(crate) enum DefinitionError {
     DuplicateVariable { name: String },
 }
 
-/// URL schemes of the transports.
 const URL_SCHEMES: [&str; 5] = ["http://", "https://", "ws://", "wss://", "unix://"];
 
 /// Splits a command line into words like a POSIX shell, without running a shell.

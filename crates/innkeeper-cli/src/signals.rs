@@ -27,7 +27,6 @@ pub(crate) enum StopSignal {
 }
 
 impl StopSignal {
-    /// Returns the signal's name.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Interrupt => "SIGINT",

@@ -104,7 +104,6 @@ fn read_line() -> io::Result<Option<String>> {
     }
 }
 
-/// Whether a reply means yes.
 pub(crate) fn is_yes(reply: &str) -> bool {
     matches!(reply.to_ascii_lowercase().as_str(), "y" | "yes")
 }

@@ -109,7 +109,6 @@ fn unknown_argument(key: &str, known_keys: Vec<String>) -> ArgumentError {
     ArgumentError::Unknown { key: key.to_owned(), suggestion, known_keys }
 }
 
-/// Converts the values of one key.
 fn convert_values(
     expected: &ExpectedType,
     key: &str,

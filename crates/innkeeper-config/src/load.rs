@@ -302,7 +302,6 @@ fn invalid_servers(
     invalid
 }
 
-/// Returns the sort key for the problems of one file.
 fn sort_key(problem: &Diagnostic) -> (u32, u32, bool) {
     // A problem without a line concerns the whole file and goes last.
     let line = if problem.line == 0 { u32::MAX } else { problem.line };

@@ -21,7 +21,6 @@ pub struct ConfigOrigin {
     pub(crate) all_optional: bool,
     /// Hash of the files just before they were read; `None` if a file was unreadable.
     pub(crate) content_hash: Option<ContentHash>,
-    /// The entries of the servers.
     pub(crate) written: WrittenServers,
 }
 

@@ -3,7 +3,6 @@
 use innkeeper_host::callback::{CallbackError, ServerRequest};
 use serde_json::{Map, Value, json};
 
-/// Responds to one request of a server.
 pub(crate) async fn respond(request: ServerRequest) -> Result<Value, CallbackError> {
     let params = request.params.as_deref().map_or("{}", |params| params.get());
     let params: Value = serde_json::from_str(params).unwrap_or_default();

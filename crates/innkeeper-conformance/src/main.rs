@@ -18,7 +18,6 @@ use innkeeper_host::{CallError, CallOptions, Config, Definition, Environment, Ho
 use innkeeper_protocol::view::Tool;
 use serde_json::{Value, json};
 
-/// The name of the server under test.
 const SERVER_NAME: &str = "under_test";
 
 /// Timeout of one call; the suite limits a scenario to thirty seconds.

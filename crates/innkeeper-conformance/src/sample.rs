@@ -12,7 +12,6 @@ pub(crate) fn sample_arguments(schema: &Value) -> Value {
     Value::Object(members.collect::<Map<_, _>>())
 }
 
-/// Returns a value of the schema's type.
 pub(crate) fn sample_value(schema: &Value) -> Value {
     if let Some(first) = schema["enum"].as_array().and_then(|values| values.first()) {
         return first.clone();

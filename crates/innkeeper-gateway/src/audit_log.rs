@@ -25,7 +25,6 @@ pub(crate) struct AuditEvent {
     /// The kind of the event, with the words of the log.
     pub(crate) kind: &'static str,
     pub(crate) principal: Option<Principal>,
-    /// The name of the server.
     pub(crate) server: Option<Box<str>>,
     pub(crate) text: Box<str>,
     /// How often the event happened without another one in between; `at` is the last time.

@@ -145,7 +145,6 @@ enum Method {
     Application(ApplicationHook),
 }
 
-/// The authentication of an application.
 struct ApplicationHook(Box<dyn Fn(&Parts) -> PrincipalFuture + Send + Sync>);
 
 type PrincipalFuture = BoxFuture<'static, Result<Principal, Rejection>>;

@@ -165,7 +165,6 @@ impl Endpoints {
         self.all.get(index)
     }
 
-    /// Returns the options of the endpoint with an index of this table.
     pub(crate) fn options(&self, index: usize) -> &EndpointOptions {
         &self.all[index].options
     }
@@ -214,7 +213,6 @@ impl Endpoints {
         self.bindings.binding_of(client).is_unbound()
     }
 
-    /// Returns whether one of the endpoints of a client offers a server.
     pub(crate) fn offer_server(&self, client: &Principal, server: &str) -> bool {
         let common = self.all.iter().enumerate();
         let mut common = common.filter(|(_, one)| !one.is_bound && !one.is_legacy);
@@ -257,7 +255,6 @@ mod tests {
         Endpoints::new(common, Bindings::new(bindings, Binding::default()))
     }
 
-    /// Returns the servers of a client at an endpoint.
     fn servers(endpoints: &Endpoints, client: &str, name: Option<&str>) -> Option<Vec<String>> {
         let index = endpoints.find(&Principal::new(client), name)?;
         let options = &endpoints.get(index)?.options;

@@ -81,7 +81,6 @@ pub(crate) struct CallSubject {
     pub(crate) transport: ClientTransport,
 }
 
-/// A call in flight.
 #[derive(Debug)]
 pub(crate) struct CallInFlight {
     pub(crate) number: u64,
@@ -105,7 +104,6 @@ pub(crate) struct FinishedCall {
     pub(crate) call: Arc<CallInFlight>,
     pub(crate) duration: Duration,
     pub(crate) end: CallEnd,
-    /// The message of an error.
     pub(crate) message: Option<Box<str>>,
 }
 
@@ -151,7 +149,6 @@ impl CallInFlight {
     }
 }
 
-/// The calls of one gateway.
 #[derive(Debug)]
 pub(crate) struct CallMonitor {
     table: Mutex<CallTable>,
@@ -199,7 +196,6 @@ impl CallMonitor {
         self.table().in_flight.values().cloned().collect()
     }
 
-    /// Returns a call in flight.
     pub(crate) fn find(&self, number: u64) -> Option<Arc<CallInFlight>> {
         self.table().in_flight.get(&number).cloned()
     }
@@ -225,7 +221,6 @@ pub(crate) struct MonitoredCall<'m> {
 }
 
 impl MonitoredCall<'_> {
-    /// Returns the call.
     pub(crate) fn call(&self) -> &Arc<CallInFlight> {
         &self.call
     }

@@ -18,7 +18,6 @@ use crate::subscribers::Subscription;
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
     pub(crate) principal: Principal,
-    /// The index of the endpoint.
     pub(crate) endpoint: usize,
     /// The connection or session; `None` for a client of the modern era over HTTP.
     pub(crate) client: Option<Arc<Client>>,

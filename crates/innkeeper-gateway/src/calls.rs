@@ -87,7 +87,6 @@ impl Calls {
         })
     }
 
-    /// Returns the questions to operators.
     pub(crate) fn questions(&self) -> Option<&PendingQuestions> {
         self.approvals.as_ref().map(|approvals| &approvals.questions)
     }
@@ -120,7 +119,6 @@ impl Calls {
         }
     }
 
-    /// Calls a tool of a server.
     async fn call_offered_tool(
         self: &Arc<Self>,
         request: &ClientRequest<'_>,

@@ -66,7 +66,6 @@ impl ClientIdentity {
             .is_some_and(|value| value.starts_with('{'))
     }
 
-    /// Returns whether the client answers requests of servers.
     pub(crate) fn answers_requests(&self) -> bool {
         ANSWER_CAPABILITIES.iter().any(|name| self.has_capability(name))
     }
@@ -96,7 +95,6 @@ pub(crate) struct Client {
     /// A number that no other client of the process has.
     pub(crate) number: u64,
     pub(crate) principal: Principal,
-    /// The index of the endpoint.
     pub(crate) endpoint: usize,
     /// Receives the messages that belong to no request.
     pub(crate) general: MessageSink,
@@ -194,12 +192,10 @@ impl Client {
         Ok(RequestGuard { client: self.clone(), id: id.clone(), cancelled })
     }
 
-    /// Returns whether a request is in flight.
     pub(crate) fn has_requests(&self) -> bool {
         !self.requests().is_empty()
     }
 
-    /// Cancels a request in flight.
     pub(crate) fn cancel(&self, id: &RequestId) {
         if let Some(cancelled) = self.requests().get(id) {
             // A second cancellation finds the cell set.
@@ -286,7 +282,6 @@ impl Client {
     }
 }
 
-/// A request in flight.
 #[derive(Debug)]
 pub(crate) struct RequestGuard {
     client: Arc<Client>,

@@ -47,7 +47,6 @@ pub(crate) enum ConnectionRoute {
 }
 
 impl ConnectionRoute {
-    /// All paths.
     pub(crate) const ALL: [Self; 6] = [
         Self::Lifecycle(LifecycleMessage::Initialize),
         Self::Lifecycle(LifecycleMessage::Initialized),
@@ -74,7 +73,6 @@ impl ConnectionRoute {
     }
 }
 
-/// The client of a request.
 #[derive(Clone, Debug)]
 pub(crate) struct ServiceClient {
     transport: Arc<HttpTransport>,

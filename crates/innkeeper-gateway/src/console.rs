@@ -55,7 +55,6 @@ const SCRIPT: &str = include_str!("console/console.js");
 const SIGN_IN: &str = "sign-in";
 const SIGN_OUT: &str = "sign-out";
 
-/// The console of a router.
 #[derive(Debug)]
 pub(crate) struct Console {
     transport: Arc<HttpTransport>,
@@ -80,7 +79,6 @@ impl Console {
         redirect(&Link::to(if has_slash { FIRST_PAGE } else { "console/servers" }))
     }
 
-    /// Handles a request for a page.
     pub(crate) async fn handle(&self, page: &str, request: Request) -> Response<Body> {
         let (parts, body) = request.into_parts();
         let is_read = matches!(parts.method, Method::GET | Method::HEAD);

@@ -41,7 +41,6 @@ struct EventLog {
     closed: bool,
     /// Number of the current reader; an older reader ends.
     reader: u64,
-    /// The memory of a closed stream.
     memory: Option<Reservation>,
     stored: StoredPart,
 }
@@ -65,7 +64,6 @@ struct StoredPart {
 #[derive(Debug)]
 pub(crate) struct StreamStore {
     pub(crate) ownership: Arc<Ownership>,
-    /// The id of the session.
     pub(crate) session: Arc<str>,
     /// The ids of the requests of the stream, as JSON.
     pub(crate) requests: Option<Arc<str>>,
@@ -178,7 +176,6 @@ impl EventStream {
         self.changed.notify_waiters();
     }
 
-    /// Returns whether the stream is closed.
     pub(crate) fn is_closed(&self) -> bool {
         self.log().closed
     }
@@ -209,7 +206,6 @@ impl EventStream {
         self.changed.notify_waiters();
     }
 
-    /// Returns whether a message was added.
     pub(crate) fn has_messages(&self) -> bool {
         self.log().last_position > 0
     }

@@ -38,19 +38,16 @@ impl GatewayTool {
     const SEARCH: [Self; 3] = [Self::SearchTools, Self::DescribeTools, Self::CallTool];
     const STORED_RESULTS: [Self; 3] = [Self::ReadResult, Self::SearchResult, Self::SelectResult];
 
-    /// Returns the tools of an endpoint.
     pub(crate) fn offered(endpoint: &EndpointOptions) -> impl Iterator<Item = Self> {
         let search = endpoint.search.then_some(Self::SEARCH);
         let stored = endpoint.large_results.is_some().then_some(Self::STORED_RESULTS);
         [search, stored].into_iter().flatten().flatten()
     }
 
-    /// Returns the tool of an endpoint with this name.
     pub(crate) fn find(endpoint: &EndpointOptions, name: &str) -> Option<Self> {
         Self::offered(endpoint).find(|tool| tool.name() == name)
     }
 
-    /// Returns the names of the tool for rates.
     pub(crate) fn names(self) -> ItemNames {
         ItemNames::single(self.name())
     }
@@ -224,7 +221,6 @@ pub(crate) fn invalid_arguments(tool: GatewayTool, error: &serde_json::Error) ->
     format!("invalid arguments for `{}`: {error}", tool.name())
 }
 
-/// Returns a tool result with texts.
 pub(crate) fn text_result(texts: &[String], is_error: bool) -> Box<RawValue> {
     let blocks = texts.iter().map(|text| json!({ "type": "text", "text": text }));
     let mut result = json!({ "content": blocks.collect::<Vec<_>>() });

@@ -38,7 +38,6 @@ impl From<UnixListener> for GatewayListener {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PeerAddress(pub(crate) IpAddr);
 
-/// The stream of one client.
 #[derive(Debug)]
 pub(crate) enum ClientStream {
     Tcp(TcpStream),

@@ -102,7 +102,6 @@ impl Methods {
         }
     }
 
-    /// Handles a notification of a client.
     pub(crate) fn handle_notification(
         &self,
         client: &Client,

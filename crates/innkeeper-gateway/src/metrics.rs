@@ -74,7 +74,6 @@ pub(crate) enum ClientTransport {
 }
 
 impl ClientTransport {
-    /// Returns the label of the metrics.
     pub(crate) fn as_str(self) -> &'static str {
         TRANSPORTS.get(self as usize).copied().unwrap_or_default()
     }
@@ -111,7 +110,6 @@ const FINISHED_BYTES_HELP: &str =
 
 const CLOSE_REASONS: [&str; 3] = ["idle", "unread", "address_limit"];
 
-/// The counts of one gateway.
 #[derive(Debug)]
 pub(crate) struct GatewayMetrics {
     /// By transport, method and outcome.

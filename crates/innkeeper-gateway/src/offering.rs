@@ -117,12 +117,10 @@ impl Offering {
         }
     }
 
-    /// Returns the tool of a name.
     pub(crate) fn tool(&self, name: &str) -> Option<&NamedItem> {
         self.tools.get(name)
     }
 
-    /// Returns the prompt of a name.
     pub(crate) fn prompt(&self, name: &str) -> Option<&NamedItem> {
         self.prompts.get(name)
     }
@@ -146,17 +144,14 @@ impl Offering {
         with_resources.next().is_none().then_some(server)
     }
 
-    /// Returns whether a server lists the URI.
     pub(crate) fn lists_resource(&self, uri: &str) -> bool {
         self.resources.contains_key(uri)
     }
 
-    /// Returns the server of a resource template.
     pub(crate) fn template_server(&self, template: &str) -> Option<&Arc<OfferedServer>> {
         self.templates.iter().find(|(known, _)| **known == *template).map(|(_, server)| server)
     }
 
-    /// Returns a server by name.
     pub(crate) fn server(&self, name: &str) -> Option<&Arc<OfferedServer>> {
         self.servers.iter().find(|server| *server.name == *name)
     }

@@ -119,7 +119,6 @@ pub(crate) fn request_json(id: &RequestId) -> Box<RawValue> {
     to_raw_value(id).unwrap_or_default()
 }
 
-/// One call.
 #[derive(Debug)]
 struct OwnedCall {
     calls: Arc<OwnedCalls>,

@@ -41,10 +41,8 @@ const GATHERING_TIME: Duration = Duration::from_millis(20);
 /// The owner of all states: the state itself contains the principal.
 const OWNER: &[u8] = b"";
 
-/// The result of a call.
 pub(crate) type CallResult = Result<Box<RawValue>, RpcError>;
 
-/// The parked calls of a gateway.
 pub(crate) struct ParkedCalls {
     sealer: Option<StateSealer>,
     started: Instant,

@@ -4,7 +4,6 @@ use std::borrow::Borrow;
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
-/// The id of the local user.
 pub(crate) const LOCAL_ID: &str = "local";
 
 /// The identity of a client, as the authentication of its transport established it.

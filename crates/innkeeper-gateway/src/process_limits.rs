@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::principal::Principal;
 use crate::quota::{Quota, QuotaExceeded, Reservation};
 
-/// The limits of the server processes of a gateway.
 #[derive(Debug)]
 pub(crate) struct ProcessLimits {
     quota: Arc<Quota>,
@@ -69,7 +68,6 @@ impl ProcessLimits {
         self.memory.is_some_and(|maximum| used > maximum)
     }
 
-    /// Reserves a process for a principal.
     pub(crate) fn try_reserve(
         &self,
         owner: &Principal,

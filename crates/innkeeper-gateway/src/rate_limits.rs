@@ -101,7 +101,6 @@ pub(crate) struct TakenTokens {
     pub(crate) since: Instant,
 }
 
-/// The buckets of one client.
 #[derive(Debug, Default)]
 struct ClientBuckets {
     requests: Bucket,

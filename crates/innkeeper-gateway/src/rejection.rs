@@ -50,7 +50,6 @@ impl Rejection {
         self
     }
 
-    /// Adds a header.
     #[must_use]
     pub(crate) fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.0.headers.insert(name, value);

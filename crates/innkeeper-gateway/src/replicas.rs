@@ -117,7 +117,6 @@ impl Replicas {
         &self.0.options.secret
     }
 
-    /// Returns the duration of a lease.
     pub(crate) fn lease_time(&self) -> Duration {
         self.0.options.lease
     }

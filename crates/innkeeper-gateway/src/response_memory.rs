@@ -67,7 +67,6 @@ impl ResponseMemory {
     }
 }
 
-/// The room for one response.
 #[derive(Debug)]
 pub(crate) struct ResponseRoom(Reservation);
 
@@ -114,7 +113,6 @@ impl ResponseRoom {
     }
 }
 
-/// The room for the responses of one batch.
 #[derive(Debug)]
 pub(crate) struct BatchRoom {
     room: Mutex<ResponseRoom>,
@@ -179,7 +177,6 @@ impl ResponsesFull {
         }
     }
 
-    /// Returns whether the request has run.
     pub(crate) fn has_run(self) -> bool {
         self.dropped.is_some()
     }
@@ -223,7 +220,6 @@ fn max_json_bytes(id: &RequestId) -> usize {
     }
 }
 
-/// Bytes whose memory is reserved.
 struct HeldBytes {
     bytes: Bytes,
     _reservation: Reservation,
@@ -235,7 +231,6 @@ impl AsRef<[u8]> for HeldBytes {
     }
 }
 
-/// A body whose memory is reserved.
 #[derive(Debug)]
 struct HeldBody {
     body: Body,

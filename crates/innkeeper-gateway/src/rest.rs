@@ -94,7 +94,6 @@ pub(crate) struct RestClient {
     pub(crate) principal: Principal,
     /// Whether a request needs a credential, for the description.
     pub(crate) needs_credential: bool,
-    /// The trace context in the headers.
     pub(crate) header_trace: Option<TraceContext>,
 }
 

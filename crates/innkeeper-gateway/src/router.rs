@@ -290,7 +290,6 @@ impl Routes {
         }
     }
 
-    /// Records the rejection of a request.
     fn record(&self, parts: &Parts, rejection: &Rejection) {
         let status = rejection.status().as_u16();
         let path = shown_name(parts.uri.path());

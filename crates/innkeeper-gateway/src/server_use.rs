@@ -22,7 +22,6 @@ pub(crate) type RunningProcess = Arc<OwnedRwLockReadGuard<ProcessState>>;
 /// A start in progress, with its outcome for all requests that wait for it.
 pub(crate) type StartCell = Arc<SetOnce<Result<RunningProcess, RpcError>>>;
 
-/// Whether a server runs for the gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ProcessState {
     Running,
@@ -40,7 +39,6 @@ pub(crate) struct ServerUse {
     /// that the gateway neither starts nor stops.
     process: Option<Arc<RwLock<ProcessState>>>,
     is_stoppable: bool,
-    /// The start in progress.
     start: Mutex<Option<StartCell>>,
     last_used: Mutex<Instant>,
     /// How often the gateway stopped the server because of its memory.
@@ -175,7 +173,6 @@ impl InUse {
         Self { server_use, process, memory_stops, _host_use: host_use }
     }
 
-    /// Returns whether this is a use of a server.
     pub(crate) fn is_of(&self, server_use: &Arc<ServerUse>) -> bool {
         Arc::ptr_eq(&self.server_use, server_use)
     }

@@ -55,7 +55,6 @@ pub(crate) struct Servers {
     tasks: GatewayTasks,
 }
 
-/// When servers start and stop.
 #[derive(Debug)]
 struct ServerStarts {
     settings: ArcSwap<ServerSettings>,

@@ -32,7 +32,6 @@ impl Default for SoleClient {
 }
 
 impl SoleClient {
-    /// Sets the client.
     pub(crate) fn connect(&self, client: Arc<Client>) {
         self.0.send_replace(Connection::Connected(client));
     }

@@ -48,7 +48,6 @@ impl StoredResult {
     }
 }
 
-/// A result with its owner.
 #[derive(Debug)]
 struct StoredEntry {
     uri: Box<str>,

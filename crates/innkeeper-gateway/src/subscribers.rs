@@ -52,7 +52,6 @@ type SubscribedResources = HashMap<(Arc<str>, Box<str>), SubscribedResource>;
 
 #[derive(Debug)]
 struct SubscribedResource {
-    /// Whether the server has the subscription.
     is_confirmed: bool,
     _memory: Reservation,
 }
@@ -113,7 +112,6 @@ impl Subscriber {
         confirmed.is_some_and(|resource| !std::mem::replace(&mut resource.is_confirmed, true))
     }
 
-    /// Removes a resource; returns whether the server has the subscription.
     pub(crate) fn remove_resource(&self, server: &Arc<str>, uri: &str) -> bool {
         let removed = self.resources().remove(&(server.clone(), uri.into()));
         removed.is_some_and(|resource| resource.is_confirmed)
@@ -134,7 +132,6 @@ impl Subscriber {
         resources.filter(|(_, resource)| resource.is_confirmed).map(|(key, _)| key).collect()
     }
 
-    /// Returns whether the subscriber subscribes to a resource.
     pub(crate) fn has_resources(&self) -> bool {
         !self.resources().is_empty()
     }
@@ -160,7 +157,6 @@ impl Subscriber {
     }
 }
 
-/// All subscribers of a gateway.
 #[derive(Debug)]
 pub(crate) struct Subscribers {
     all: Mutex<HashMap<u64, Arc<Subscriber>>>,
@@ -210,12 +206,10 @@ impl Subscribers {
         Subscription { owner: self.clone(), number, subscriber }
     }
 
-    /// Returns the current subscribers.
     pub(crate) fn current(&self) -> Vec<Arc<Subscriber>> {
         self.all().values().cloned().collect()
     }
 
-    /// Returns whether an endpoint and view have a subscriber.
     pub(crate) fn has_any(&self, view: &Arc<View>, endpoint: usize) -> bool {
         self.all().values().any(|subscriber| subscriber.is_of(view, endpoint))
     }
@@ -300,7 +294,6 @@ impl RequestedNotifications {
         Some(Self { lists, resources, has_tasks })
     }
 
-    /// Returns the parameters of the acknowledgement.
     pub(crate) fn acknowledgement(&self) -> Value {
         let mut filter = Map::new();
         let lists = [

@@ -15,17 +15,14 @@ use crate::sealed_state::{MAX_STATE_BYTES, StateSealer};
 /// The member of a task that contains its id.
 const TASK_ID: &str = "taskId";
 
-/// Where a task is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TaskReference {
-    /// The number of the host.
     pub(crate) host: u64,
     /// The number of the connection to the server: a server that restarts may use an id again.
     pub(crate) connection: u64,
     pub(crate) server: String,
     /// The name of the tool for the client.
     pub(crate) tool: String,
-    /// The id of the server.
     pub(crate) id: String,
 }
 
@@ -66,7 +63,6 @@ fn owner(principal: &Principal, endpoint: usize) -> Vec<u8> {
     [&endpoint.to_be_bytes(), principal.id().as_bytes()].concat()
 }
 
-/// The two ids of one task.
 #[derive(Clone, Debug)]
 pub(crate) struct TaskIdPair {
     pub(crate) of_server: String,
@@ -114,7 +110,6 @@ pub(crate) fn related_task(params: Option<&RawValue>) -> Option<String> {
     task_id(skim::member(meta, META_RELATED_TASK)?)
 }
 
-/// Returns the id of a task.
 pub(crate) fn task_id(task: &str) -> Option<String> {
     skim::decode_string(skim::member(task, TASK_ID)?).map(Into::into)
 }

@@ -32,7 +32,6 @@ pub(crate) struct Upstream {
     pub(crate) servers: HostServers,
     pub(crate) dormant: DormantServers,
     pub(crate) users: HostUsers,
-    /// A reservation for each process.
     processes: Mutex<HashMap<Arc<str>, Reservation>>,
     /// Whether another replica can continue with the remote sessions of the host.
     can_move: AtomicBool,

@@ -88,7 +88,6 @@ impl View {
         self.private_names.is_some()
     }
 
-    /// Returns the running host of a server.
     pub(crate) fn host_of(&self, server: &str) -> Option<Arc<Upstream>> {
         self.upstreams.load().iter().find(|upstream| upstream.servers.contains(server)).cloned()
     }

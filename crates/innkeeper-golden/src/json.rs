@@ -59,13 +59,11 @@ impl<'r> Document<'r> {
         Self { text, containers }
     }
 
-    /// Returns the whole value.
     pub(crate) fn root(&self) -> Value<'_> {
         Value { document: self, text: self.text, begin: 0, container: 0 }
     }
 }
 
-/// A value in a document.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Value<'d> {
     document: &'d Document<'d>,

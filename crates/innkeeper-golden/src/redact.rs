@@ -205,7 +205,6 @@ impl Redaction {
         RedactError::Leaked { name, place: place.to_owned() }
     }
 
-    /// Replaces the secrets at a place.
     fn replace(&mut self, place: &str, value: Value<'_>) -> Result<(), RedactError> {
         match value {
             Value::Text(text) => {

@@ -29,7 +29,6 @@ const PATH_FORMATS: [&str; 8] = [
 const PATH_ARGUMENT_NAMES: [&str; 8] =
     ["path", "paths", "file", "filename", "dir", "directory", "uri", "url"];
 
-/// The argument rules of one tool.
 #[derive(Debug, Default)]
 pub(crate) struct ArgumentRules {
     /// Names of arguments that denote a file or a URI.
@@ -47,7 +46,6 @@ pub(crate) struct RuleViolation {
 }
 
 impl ArgumentRules {
-    /// Creates the rules for a tool with this schema.
     pub(crate) fn new(tool: &str, schema: &RawValue, filter: &ToolFilter) -> Self {
         let properties = skim::member(schema.get(), "properties").unwrap_or("{}");
         let path_members =

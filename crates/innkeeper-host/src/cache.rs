@@ -42,7 +42,6 @@ pub(crate) enum CacheReadError<E> {
     Failed(E),
 }
 
-/// The result of a cache read.
 #[derive(Debug)]
 pub(crate) enum CacheRead {
     /// A result that the caller's own request fetched.
@@ -87,7 +86,6 @@ impl CachedResult {
     }
 }
 
-/// A result fetched from the server.
 #[derive(Debug)]
 pub(crate) struct FetchedResult {
     pub(crate) result: Box<RawValue>,

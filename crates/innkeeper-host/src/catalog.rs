@@ -211,7 +211,6 @@ impl Catalog {
         Ok((&entry.connection, entry.config.calls.timeout))
     }
 
-    /// Returns the scanner for the results of tasks of a server.
     pub(crate) fn task_scanner(&self, name: &str) -> Result<Option<&Scanner>, CallError> {
         Ok(self.entry(name)?.content_scanners.tasks.as_deref())
     }

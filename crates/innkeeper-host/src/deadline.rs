@@ -7,7 +7,6 @@ use tokio::time::Instant;
 /// Maximum timeout of a request; some systems cannot represent longer durations.
 pub(crate) const MAX_REQUEST_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// The deadlines of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RequestDeadlines {
     pub(crate) started: Instant,

@@ -28,7 +28,6 @@ impl ServerState {
     }
 }
 
-/// An event in the lifecycle of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LifecycleEvent {
     /// The handshake and the lists are complete.

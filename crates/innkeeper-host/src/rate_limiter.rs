@@ -87,7 +87,6 @@ impl RateLimiter {
         self.spend(bytes.saturating_add(MESSAGE_COST));
     }
 
-    /// Counts a request.
     pub(crate) fn count_request(&self, bytes: u64) {
         self.spend((bytes / 8).saturating_add(REQUEST_COST));
     }

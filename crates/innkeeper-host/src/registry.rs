@@ -19,7 +19,6 @@ use crate::lifecycle::ServerState;
 use crate::lock::{Lock, PinVerifier, PinnedServer};
 use crate::server::{LiveStatus, Server};
 
-/// The servers of one host.
 #[derive(Debug)]
 pub(crate) struct Registry {
     server_set: ArcSwap<ServerSet>,
@@ -76,7 +75,6 @@ impl Registry {
         }
     }
 
-    /// Returns the current catalog.
     pub(crate) fn catalog(&self) -> Arc<Catalog> {
         self.catalog.load_full()
     }
@@ -216,7 +214,6 @@ impl Registry {
         self.closing.wait().await;
     }
 
-    /// Installs a changed listing of a server.
     pub(crate) fn listing_changed(&self, server: &Server, entry: CatalogEntry) {
         drop(self.install_entry(server, entry));
         self.rebuild();

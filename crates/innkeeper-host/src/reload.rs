@@ -27,7 +27,6 @@ use crate::trust::TrustPolicy;
 use plan::{ReloadPlan, RetainedServer};
 pub use report::{ReloadError, ReloadOptions, ReloadReport, ServerChange};
 
-/// The state for reloads of a host.
 #[derive(Debug)]
 pub(crate) struct Reloader {
     pub(crate) registry: Arc<Registry>,

@@ -76,7 +76,6 @@ impl RetryPlan {
     }
 }
 
-/// The attempts of one request.
 #[derive(Debug)]
 pub(crate) struct Attempts {
     plan: RetryPlan,

@@ -31,7 +31,6 @@ use launch::Endpoint;
 pub(crate) use restart_backoff::RestartBackoff;
 pub use stop_report::{ServerStopReport, StopStage};
 
-/// A server of the configuration.
 #[derive(Debug)]
 pub(crate) struct Server {
     pub(crate) name: Arc<str>,
@@ -44,7 +43,6 @@ pub(crate) struct Server {
     pub(crate) removed: SetOnce<()>,
 }
 
-/// The settings a server is started with.
 #[derive(Clone, Debug)]
 pub(crate) struct ServerSettings {
     pub(crate) config: Arc<ServerConfig>,
@@ -104,7 +102,6 @@ impl LiveStatus {
     }
 }
 
-/// A handle to a running server.
 #[derive(Clone, Debug)]
 pub(crate) struct ServerHandle {
     pub(crate) pid: Option<u32>,

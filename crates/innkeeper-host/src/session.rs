@@ -86,7 +86,6 @@ pub(crate) struct HostContext {
     pub(crate) callbacks: CallbackRegistry,
     pub(crate) events: EventPublisher,
     pub(crate) tasks: BackgroundTasks,
-    /// All sessions of the host.
     pub(crate) sessions: SessionDirectory,
     /// Fingerprints that identify the credentials of all servers.
     pub(crate) secret_fingerprints: Arc<SecretFingerprints>,

@@ -121,7 +121,6 @@ async fn collect_failures(group: &mut TaskGroup<Result<(), ServerFailure>>) -> V
     }
 }
 
-/// The start of one server.
 #[derive(Clone, Debug)]
 pub(crate) struct ServerStart {
     pub(crate) registry: Arc<Registry>,

@@ -71,7 +71,6 @@ impl<T: Send + 'static> TaskGroup<T> {
         self.0.spawn(future)
     }
 
-    /// Returns the number of tasks.
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }

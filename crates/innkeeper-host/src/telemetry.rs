@@ -202,7 +202,6 @@ pub(crate) struct ConnectionTelemetry {
 }
 
 impl ConnectionTelemetry {
-    /// Starts the span of a request.
     pub(crate) fn start_request(&self, method: Cow<'static, str>, item: &str) -> RequestSpan {
         RequestSpan::start(self, method, item)
     }

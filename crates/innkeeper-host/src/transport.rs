@@ -36,7 +36,6 @@ pub(crate) use http::HttpSessionState;
 #[cfg(any(test, fuzzing))]
 pub use http::fuzz::http_response as fuzz_http_response;
 
-/// The kinds of remote transports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TransportKind {
     /// Streamable HTTP.
@@ -144,7 +143,6 @@ impl RemoteEndpoint {
         Self { continued: session, ..self.clone() }
     }
 
-    /// Returns the network attributes for telemetry.
     pub(crate) fn network_attributes(&self) -> NetworkAttributes {
         let transport = if self.socket.is_some() { "unix" } else { "tcp" };
         let protocol = match self.kind {

@@ -26,7 +26,6 @@ use ledger_file::{HostHeader, MAX_ENTRIES, ProcessRecord};
 use crate::tree_tag::TreeTag;
 pub use sweep::SweepReport;
 
-/// Distinguishes the ledgers of one process.
 static LEDGER_COUNT: AtomicU64 = AtomicU64::new(0);
 
 /// The on-disk record of this host's processes; clones share it.

@@ -19,7 +19,6 @@ const RUNNERS: [RunnerSettings; 2] = [
     RunnerSettings { programs: &["uvx", "uv", "pipx"], prefixes: &["UV_", "PIP_", "PIPX_"] },
 ];
 
-/// Parts of the names of settings with a secret.
 const SECRET_PARTS: [&str; 8] =
     ["TOKEN", "PASSWORD", "PASSWD", "SECRET", "AUTH", "CREDENTIAL", "OTP", "USERNAME"];
 

@@ -19,7 +19,6 @@ pub const FLAG: &str = "__shim";
 #[cfg(unix)]
 const SHIM_VARIABLES: &[&str] = &["PATH", "LD_LIBRARY_PATH", "LLVM_PROFILE_FILE"];
 
-/// Returns the variables of this process for a shim.
 #[cfg(unix)]
 pub(crate) fn environment() -> impl Iterator<Item = (&'static str, OsString)> {
     SHIM_VARIABLES.iter().filter_map(|name| Some((*name, std::env::var_os(name)?)))

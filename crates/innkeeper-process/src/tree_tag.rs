@@ -31,7 +31,6 @@ pub struct TreeTag {
 }
 
 impl TreeTag {
-    /// Creates a random tag.
     #[cfg(unix)]
     pub(crate) fn new() -> Self {
         Self { variable: format!("{:032x}", fastrand::u128(..)), lock_limit: new_lock_limit() }
@@ -69,7 +68,6 @@ impl TreeTag {
         Some(Self { variable: variable.to_owned(), lock_limit })
     }
 
-    /// Returns whether a process has this tag.
     #[cfg(target_os = "linux")]
     pub(crate) fn is_carried_by(&self, pid: rustix::process::Pid) -> bool {
         self.lock_limit.is_some_and(|limit| lock_limit_of(pid) == Some(limit))

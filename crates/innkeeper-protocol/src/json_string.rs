@@ -36,7 +36,6 @@ fn is_special(byte: u8) -> bool {
     (byte < b' ') | (byte == b'"') | (byte == b'\\')
 }
 
-/// Whether a block has a special byte.
 fn has_special_byte(block: &[u8; BLOCK_BYTES]) -> bool {
     let mut marks = [0; BLOCK_BYTES];
     for (mark, byte) in marks.iter_mut().zip(block) {

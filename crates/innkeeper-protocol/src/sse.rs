@@ -71,7 +71,6 @@ pub struct SseDecoder {
     retry: Option<u64>,
 }
 
-/// The text of the current field.
 #[derive(Default)]
 struct FieldText {
     name: BoundedBuffer<MAX_FIELD_NAME_BYTES>,
@@ -79,12 +78,10 @@ struct FieldText {
     value: BoundedBuffer<MAX_FIELD_BYTES>,
 }
 
-/// The current event.
 struct EventParts {
     name: String,
     id: Option<String>,
     data: EventData,
-    /// Whether the data has been returned.
     delivered: bool,
 }
 

@@ -101,7 +101,6 @@ impl SchemaOutline {
     }
 }
 
-/// A compiled schema.
 #[derive(Debug)]
 pub(crate) struct CompiledSchema {
     /// The compiled schema, if it is a [correction](crate::correction) of the source.
@@ -180,7 +179,6 @@ impl CompiledSchema {
         }
     }
 
-    /// Returns the schema that was compiled.
     fn source_value<'s>(&'s self, source: &'s SchemaSource) -> Cow<'s, Value> {
         let corrected = self.corrected.as_ref().map(Cow::Borrowed);
         corrected.unwrap_or_else(|| source.to_value().unwrap_or_default())

@@ -15,7 +15,6 @@ use serde_json::{Map, Number, Value};
 use crate::draft;
 use crate::type_name::{ANY_TYPE, standard_type_name};
 
-/// Keywords with one subschema.
 const SCHEMA_KEYWORDS: [&str; 12] = [
     "additionalItems",
     "additionalProperties",

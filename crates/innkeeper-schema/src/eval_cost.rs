@@ -176,7 +176,6 @@ impl<'s> CostEstimator<'s> {
     }
 }
 
-/// The key of a child in its parent.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum ChildKey<'v> {
     Member(&'v str),
@@ -200,7 +199,6 @@ fn children(value: &Value) -> Box<dyn Iterator<Item = (ChildKey<'_>, &Value)> + 
 struct ChildApplications<'v> {
     /// Subschemas for every child.
     every: AppliedNodes,
-    /// Subschemas for single children.
     single: HashMap<ChildKey<'v>, AppliedNodes>,
     /// Subschemas for all children except a set.
     other: Vec<(AppliedNodes, HashSet<ChildKey<'v>>)>,

@@ -35,7 +35,6 @@ impl Applicator {
     }
 }
 
-/// One subschema.
 #[derive(Debug, Default)]
 pub(crate) struct SchemaNode {
     /// Cost of one visit, in units of a subschema with a few keywords.

@@ -26,7 +26,6 @@ impl MatchCost {
         Self { bound: PatternCosts::new(graph, groups, bounds), measured: OnceLock::new() }
     }
 
-    /// Creates the cost from measured expressions.
     pub(crate) fn from_measured(
         graph: &SchemaGraph,
         groups: &NodeGroups,
@@ -52,7 +51,6 @@ impl MatchCost {
             .unwrap_or(&self.bound)
     }
 
-    /// Returns whether an expression needs backtracking.
     pub(crate) fn needs_backtracking(&self) -> bool {
         self.bound.patterns.iter().any(|pattern| pattern.needs_backtracking)
     }

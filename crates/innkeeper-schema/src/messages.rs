@@ -231,7 +231,6 @@ fn describe_value(value: &Value) -> String {
     }
 }
 
-/// Returns the JSON type of a value.
 fn json_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",

@@ -21,7 +21,6 @@ const MAX_CACHE_BYTES: usize = 1 << 19;
 /// Maximum number of backtracks in one match, before the match is undecided.
 const MAX_BACKTRACKS: usize = 20_000;
 
-/// The cost of one expression.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct PatternCost {
     /// Compiled size in bytes, rounded up.

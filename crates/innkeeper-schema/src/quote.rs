@@ -30,7 +30,6 @@ pub(crate) fn quote_string(text: &str) -> String {
     }
 }
 
-/// Describes a location in a schema.
 pub(crate) fn describe_location(pointer: &str) -> String {
     if pointer.is_empty() { "the root".to_owned() } else { quote(pointer) }
 }

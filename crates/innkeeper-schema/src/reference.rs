@@ -5,7 +5,6 @@ use serde_json::Value;
 
 use crate::error::SchemaError;
 
-/// The target of a reference.
 #[derive(Debug, PartialEq)]
 pub(crate) enum ReferenceTarget<'s> {
     /// The subschema at a JSON pointer.

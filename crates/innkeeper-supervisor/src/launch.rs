@@ -21,7 +21,6 @@ const NOT_STARTED_EXIT_CODE: i32 = 126;
 /// the error number.
 const FAILURE_BYTES: usize = 5;
 
-/// A launch received from the host.
 #[derive(Debug)]
 pub(crate) struct ReceivedLaunch {
     /// The launch without its length prefix.

@@ -192,7 +192,6 @@ impl Writer {
     }
 }
 
-/// The rest of a launch.
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {

@@ -218,7 +218,6 @@ mod linux {
         Ok(())
     }
 
-    /// Returns the version of Landlock in this kernel.
     pub(crate) fn landlock_version() -> io::Result<usize> {
         let arguments = [0, 0, LANDLOCK_CREATE_RULESET_VERSION as usize, 0];
         // SAFETY: with this flag, the kernel reads no memory.

@@ -22,7 +22,6 @@ const POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// A program that Debian packages contain.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DebianProgram {
-    /// The name of the program.
     pub(crate) name: &'static str,
     /// The directory of its installation.
     pub(crate) home: &'static str,

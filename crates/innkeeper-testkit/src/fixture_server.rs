@@ -55,7 +55,6 @@ pub fn run(args: Vec<String>) -> ExitCode {
     }
 }
 
-/// Whether the fixture server has a switch of this name.
 pub(crate) fn is_switch(name: &str) -> bool {
     switch_table::SWITCHES.iter().any(|switch| switch.name == name)
 }

@@ -86,9 +86,7 @@ pub(crate) struct LexUpdate {
 /// A decoded call before validation.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct RawCall<'t> {
-    /// The name of the tool.
     pub(crate) name: String,
-    /// The arguments.
     pub(crate) arguments: RawArguments<'t>,
     /// The syntax repairs made while decoding.
     pub(crate) repairs: Vec<Repair>,

@@ -54,7 +54,6 @@ pub enum ParserState {
 /// The receiver of events.
 pub type ParseEventSink<'s> = dyn FnMut(ParseEvent<'_>) + 's;
 
-/// The current parse mode.
 #[derive(Debug)]
 enum ParseMode {
     Text,

@@ -30,7 +30,6 @@ const MAX_TOOL_BYTES: usize = 8 << 10;
 // The weights are tuned on one half of the benchmarks of `cargo xtask eval-tool-search`; the report
 // shows the other half.
 
-/// The weight of each field.
 const FIELD_WEIGHTS: [f64; FIELD_COUNT] = [1.7, 0.8, 0.35, 0.55];
 
 /// The effect of the length of each field: 0 has no effect, 1 has the full effect.
@@ -73,7 +72,6 @@ pub struct ToolIndex {
     postings: HashMap<String, Vec<Posting>>,
 }
 
-/// A tool with a term.
 #[derive(Clone, Copy, Debug)]
 struct Posting {
     /// The position of the tool in the list.
@@ -84,7 +82,6 @@ struct Posting {
     name_share: f64,
 }
 
-/// The score of a tool for a query.
 #[derive(Clone, Copy, Default)]
 struct Score {
     sum: f64,
@@ -171,7 +168,6 @@ fn weighted_terms(query: &str) -> Vec<(String, f64)> {
     weighted.chain(joined).take(MAX_QUERY_TERMS).collect()
 }
 
-/// The terms of one tool.
 struct TermCounts {
     /// The number of occurrences by field.
     by_term: BTreeMap<String, [f64; FIELD_COUNT]>,

@@ -17,12 +17,10 @@ use super::RunResult;
 pub(super) struct ActiveSpan(Option<Context>);
 
 impl ActiveSpan {
-    /// Starts the span of a run.
     pub(super) fn start_run(telemetry: &Telemetry, provider: &dyn LlmProvider) -> Self {
         Self::start(telemetry, "invoke_agent", SpanKind::Internal, provider)
     }
 
-    /// Starts the span of a request to the model.
     pub(super) fn start_request(telemetry: &Telemetry, provider: &dyn LlmProvider) -> Self {
         Self::start(telemetry, "chat", SpanKind::Client, provider)
     }
@@ -51,7 +49,6 @@ impl ActiveSpan {
         }
     }
 
-    /// Ends the span of a run.
     pub(super) fn end_run(self, result: &RunResult) {
         let error = match &result.outcome {
             RunOutcome::Completed => None,
@@ -77,7 +74,6 @@ impl ActiveSpan {
         );
     }
 
-    /// Ends the span of a request.
     pub(super) fn end_request(self, outcome: &Result<Response, LlmError>) {
         match outcome {
             Ok(response) => {

@@ -22,15 +22,12 @@ pub(super) struct ToolDispatcher<'a> {
     pub(super) timing: &'a Timing,
     /// The tools of the current iteration.
     pub(super) snapshot: Arc<ToolSnapshot>,
-    /// Whether the sink shows progress.
     pub(super) shows_progress: bool,
     /// The calls of earlier responses, in the order in which the model made them.
     pub(super) records: Vec<Arc<ToolCallRecord>>,
-    /// The calls of the current response.
     pub(super) current: ResponseCalls,
 }
 
-/// The calls of one response.
 #[derive(Default)]
 pub(super) struct ResponseCalls {
     calls: Vec<DispatchedCall>,

@@ -116,7 +116,6 @@ impl LogWriter {
         }
     }
 
-    /// Logs the start of an operation.
     pub(super) fn log_start(&self, kind: LogEventKind) -> StartTime {
         self.log(kind, || json!({}));
         StartTime(self.0.as_ref().map(|open| open.timing.now()))

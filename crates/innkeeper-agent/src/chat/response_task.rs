@@ -109,7 +109,6 @@ impl ResponseTask {
         }
     }
 
-    /// Handles the end of the stream.
     fn finish(&mut self, ended: StreamEnd, queue: &ResponseQueue, start_time: StartTime) {
         if let Some(parser) = &mut self.parser {
             let sorter = &mut self.classifier;

@@ -97,7 +97,6 @@ pub(crate) struct Media<'c> {
 }
 
 impl Media<'_> {
-    /// Returns the media as a data URL.
     pub(crate) fn to_data_url(self) -> String {
         format!("data:{};base64,{}", self.mime_type.unwrap_or_default(), self.data)
     }

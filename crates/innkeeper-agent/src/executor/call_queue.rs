@@ -22,7 +22,6 @@ use crate::tools::ToolError;
 pub(crate) struct QueuedCall {
     /// The number of the call in the response.
     pub(crate) index: usize,
-    /// The call.
     pub(crate) call: ResolvedCall,
     /// The arguments as JSON text.
     pub(crate) arguments_text: Arc<str>,
@@ -38,7 +37,6 @@ impl QueuedCall {
         Self { index, call, arguments_text, has_changed_arguments: false, refusal: None }
     }
 
-    /// Replaces the arguments of the model.
     pub(super) fn replace_arguments(&mut self, arguments: Json) {
         self.has_changed_arguments |= arguments != self.call.arguments;
         self.arguments_text = arguments.to_string().into();
@@ -64,7 +62,6 @@ pub(crate) enum StartRule {
 /// server that reports faster loses steps between two displayed ones.
 const PROGRESS_CAPACITY: usize = 16;
 
-/// A change in the queue.
 #[derive(Debug)]
 pub(crate) enum QueueEvent {
     /// A call was approved: [`CallQueue::take_ready`] may return a call.
@@ -80,7 +77,6 @@ pub(crate) enum QueueEvent {
     Progress {
         /// The number of the call in the response.
         index: usize,
-        /// The progress.
         progress: Progress,
     },
     /// A call has ended.
@@ -117,7 +113,6 @@ impl Decisions {
     }
 }
 
-/// The progress of the running calls.
 #[derive(Default)]
 struct RunningProgress {
     is_reported: bool,

@@ -9,7 +9,6 @@ use crate::tools::{AvailableTool, OfferedTools, ToolAnnotations, UnavailableTool
 #[derive(Debug, Default)]
 pub(crate) struct ToolSnapshot {
     listed: Vec<AvailableTool>,
-    /// The tools for a run.
     pub(crate) tools: OfferedTools,
 }
 

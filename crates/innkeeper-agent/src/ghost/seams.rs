@@ -14,7 +14,6 @@ use crate::transport::{Endpoint, HttpProvider};
 
 /// Everything that passes between a run and the outside.
 pub(crate) trait RunSeams: Send + Sync {
-    /// Returns the model of the run.
     fn model(&self, provider: &HttpProvider) -> HttpProvider;
 
     /// Returns the tools of the run, by public names.
@@ -23,7 +22,6 @@ pub(crate) trait RunSeams: Send + Sync {
     /// Returns the approver of the run, by public names.
     fn approver(&self, approver: Arc<dyn Approver>) -> Arc<dyn Approver>;
 
-    /// Returns the handler of the servers' requests.
     fn server_requests(&self, handler: &ServerRequestHandler) -> ServerRequestHandler;
 
     /// Returns the clock of the run.
@@ -38,6 +36,5 @@ pub(crate) struct RunFacts {
     pub(crate) host_config: Config,
     /// The servers after the start: `None` for a ready server, else why it is not available.
     pub(crate) servers: BTreeMap<String, Option<String>>,
-    /// The settings of the agent.
     pub(crate) settings: AgentSettings,
 }

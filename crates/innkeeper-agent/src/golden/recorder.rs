@@ -315,7 +315,6 @@ impl GoldenRecorder {
         record.recording.on_request(iteration, request_record)
     }
 
-    /// Records the head of a response.
     pub(super) fn on_response(&self, exchange: usize, response: &IncomingResponse) {
         let now = self.elapsed_ms();
         let status = response.status.as_u16();
@@ -362,13 +361,11 @@ impl GoldenRecorder {
         self.lock().recording.on_call(now, name, arguments, 0, None)
     }
 
-    /// Records a progress notification.
     pub(super) fn on_progress(&self, call: usize, params: &RawValue) {
         let now = self.elapsed_ms();
         self.lock().recording.on_progress(call, now, params);
     }
 
-    /// Records the end of a call.
     pub(super) fn on_call_end(&self, call: usize, outcome: Outcome) {
         let now = self.elapsed_ms();
         self.lock().recording.on_call_end(call, now, outcome);
@@ -381,12 +378,10 @@ impl GoldenRecorder {
         recording.on_question(question)
     }
 
-    /// Records the answer to a question.
     pub(super) fn on_answer(&self, question: usize, answer: &RawValue) {
         self.lock().recording.on_answer(question, answer);
     }
 
-    /// Records a decision.
     pub(super) fn on_approval(&self, approval: ApprovalRecord) {
         self.lock().approvals.push(approval);
     }
@@ -400,7 +395,6 @@ impl GoldenRecorder {
     }
 }
 
-/// Replays a recording, and returns the recording of the replay.
 async fn replayed_recording(golden: &Golden) -> Result<Golden, RecordError> {
     let Replay { golden: replayed, .. } = replay(golden).await?.require_complete()?;
     let expected = &golden.golden_output;

@@ -127,7 +127,6 @@ pub(crate) trait ResponseDecoder: Send {
     fn finish(self: Box<Self>) -> Result<Response, ApiError>;
 }
 
-/// An error as the provider reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ApiError {
     pub(crate) kind: LlmErrorKind,

@@ -7,7 +7,6 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// Number of decimal places of a cost: a token costs less than a millionth.
 const DECIMAL_PLACES: usize = 12;
 
-/// A cost of one in the unit of the provider.
 const ONE: u64 = 10_u64.pow(DECIMAL_PLACES as u32);
 
 /// Maximum number of significant digits of a reported cost, which are exact in an integer.

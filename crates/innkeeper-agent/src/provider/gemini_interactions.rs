@@ -32,7 +32,6 @@ pub(super) fn response_decoder(model: &str, streaming: bool) -> Box<dyn Response
     }
 }
 
-/// A decoder of an event stream.
 struct StreamDecoder {
     events: EventSplitter,
     accumulator: ResponseAccumulator,

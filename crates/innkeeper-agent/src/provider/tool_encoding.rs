@@ -11,7 +11,6 @@ use crate::conversation::{PartContent, ToolCall};
 /// Tools in the form of one API, encoded once per set of tools.
 #[derive(Debug)]
 pub(crate) struct EncodedTools {
-    /// The source tools.
     pub(crate) tools: Arc<Tools>,
     /// Whether the provider may enforce the schemas that allow it.
     pub(crate) strict: bool,
@@ -20,7 +19,6 @@ pub(crate) struct EncodedTools {
     encoded: Vec<EncodedTool>,
 }
 
-/// One encoded tool.
 #[derive(Debug)]
 pub(crate) struct EncodedTool {
     pub(crate) alias: String,
@@ -62,7 +60,6 @@ impl EncodedTools {
         self.aliases.canonical(alias).unwrap_or(alias)
     }
 
-    /// Whether a tool has this name in the API.
     pub(crate) fn has_alias(&self, name: &str) -> bool {
         self.aliases.canonical(name).is_some()
     }

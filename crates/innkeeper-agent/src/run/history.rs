@@ -33,7 +33,6 @@ const MAX_SUMMARIES_PER_REQUEST: u32 = 4;
 /// small request, the provider's own overhead has too much weight.
 const MIN_COMPARED_SHARE: usize = 8;
 
-/// The system prompt of a request for a summary.
 pub(crate) const SUMMARY_SYSTEM_PROMPT: &str = "You summarize the start of a conversation between a user, an \
     assistant and tools. The assistant continues the conversation with your summary in place of \
     the messages.";

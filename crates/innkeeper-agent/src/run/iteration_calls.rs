@@ -153,7 +153,6 @@ impl IterationCalls {
         std::mem::take(&mut self.rejections)
     }
 
-    /// Records an error of the run itself.
     pub(super) fn record_run_error(&mut self, error: ErrorRecord) {
         self.recovery.record_error(error);
     }

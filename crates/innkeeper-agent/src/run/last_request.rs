@@ -20,7 +20,6 @@ impl Run {
         self.request_effect()
     }
 
-    /// Ends the run with the text of the last response.
     pub(super) fn end_with_last_text(&mut self, parsed: ParsedResponse) -> Effect {
         let mut parts = parsed.message.parts;
         parts.retain(|part| !matches!(part.content, PartContent::ToolCall(_)));

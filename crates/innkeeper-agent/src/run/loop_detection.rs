@@ -64,7 +64,6 @@ struct VariedCalls {
     is_in_current_response: bool,
 }
 
-/// The calls of the current response.
 #[derive(Debug, Default)]
 struct CurrentResponse {
     /// The pairs of call and result.
@@ -80,11 +79,9 @@ pub(super) struct LoopDetector {
     seen: HashSet<(Hash, Hash)>,
     /// The occurrences of each pair since the last new pair.
     repeats: HashMap<(Hash, Hash), u32>,
-    /// All outcomes.
     seen_outcomes: HashSet<ToolOutcome>,
     /// The calls of each outcome since the last new outcome.
     varied: HashMap<ToolOutcome, VariedCalls>,
-    /// The refused calls.
     refused: HashSet<Hash>,
     /// The tools that are refused whatever their arguments are.
     refused_tools: HashSet<Hash>,

@@ -16,7 +16,6 @@ pub(super) struct RequestState {
     pub(super) is_last: bool,
     /// The ids of the calls of this run whose results the request contains.
     pub(super) visible_results: Arc<[String]>,
-    /// The parser of the response.
     pub(super) response_parser: Option<ResponseParser>,
     /// How many failed requests are sent again, or responses corrected.
     pub(super) retries_remaining: u32,
@@ -104,7 +103,6 @@ impl Run {
         self.request_effect()
     }
 
-    /// Continues as if no plan was requested.
     pub(super) fn continue_without_plan(&mut self, problem: &str) -> Effect {
         self.plan.is_requested = false;
         self.record_error(None, format!("the run continues without a plan: {problem}"));

@@ -84,7 +84,6 @@ enum StepState {
     Skipped,
 }
 
-/// The plan of a run and its progress.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
     /// Whether the next request asks for the plan.

@@ -86,7 +86,6 @@ impl MarkedParts {
         self.doubtful.push(range);
     }
 
-    /// Returns the place of one of the calls.
     pub(super) fn place(&self, call: &Range<usize>) -> CallPlace {
         let is_in = |ranges: &[Range<usize>]| {
             ranges.iter().any(|range| range.start < call.end && call.start < range.end)

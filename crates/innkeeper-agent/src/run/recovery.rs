@@ -71,7 +71,6 @@ pub(super) struct CallKey<'c> {
 struct OpenFailure {
     tool: String,
     arguments: String,
-    /// The index of the error.
     error: usize,
 }
 

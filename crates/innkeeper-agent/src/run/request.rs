@@ -188,7 +188,6 @@ pub(super) fn few_shot_example(config: &RunConfig) -> [Message; 2] {
     ]
 }
 
-/// Estimates the number of tokens of the tools.
 pub(super) fn estimate_tool_tokens(tools: &Tools) -> usize {
     let each = tools.iter().map(|tool| {
         estimate_tokens(&tool.name)

@@ -41,7 +41,6 @@ pub enum ResponseEvent<'t> {
 /// The receiver of events.
 pub type ResponseEventSink<'s> = dyn FnMut(ResponseEvent<'_>) + 's;
 
-/// The parser of one response.
 #[derive(Debug)]
 pub(super) struct ResponseParser {
     parser: ToolCallParser,
@@ -181,7 +180,6 @@ impl ResponseParser {
         texts.map(|span| &self.parsed.text[span.range.clone()]).collect()
     }
 
-    /// Returns the parsed response.
     pub(super) fn into_parsed(
         mut self,
         judge: &TextCallJudge<'_>,

@@ -5,7 +5,6 @@ use crate::agent::RunResult;
 /// Maximum number of tools that the summary names.
 const MAX_NAMED_TOOLS: usize = 6;
 
-/// The calls of one tool.
 #[derive(Debug)]
 struct ToolCount<'r> {
     tool: &'r str,

@@ -83,7 +83,6 @@ struct RuleFile {
     version: u32,
     /// The configuration files, for readers of the directory.
     files: Vec<String>,
-    /// The tools by servers.
     tools: BTreeMap<String, BTreeMap<String, ToolFingerprint>>,
 }
 

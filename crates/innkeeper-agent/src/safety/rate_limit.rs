@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The sliding window of the limit.
 const WINDOW: Duration = Duration::from_secs(60);
 
 /// Upper bound of the limit, because each counted request stores a timestamp.

@@ -17,7 +17,6 @@ pub(super) enum AuditKind {
     Elicitation,
 }
 
-/// The end of a request.
 #[derive(Clone, Debug)]
 pub(super) enum RequestOutcome {
     /// The server got the message of the model, or the input of the user.

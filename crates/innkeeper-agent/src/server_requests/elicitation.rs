@@ -9,7 +9,6 @@ use super::form::Form;
 use super::handler::{HandlerState, RequestAnswer, RequestFailure};
 use super::user_prompter::{ElicitationMode, ElicitationRequest, ElicitationResponse};
 
-/// The parameters of an elicitation.
 #[derive(Debug, PartialEq)]
 pub(super) struct ElicitationParams {
     message: String,

@@ -259,26 +259,22 @@ impl HandlerState {
     }
 }
 
-/// A result for the server.
 pub(super) struct RequestAnswer {
     pub(super) outcome: RequestOutcome,
     pub(super) result: Value,
 }
 
-/// An error for the server.
 pub(super) struct RequestFailure {
     pub(super) outcome: RequestOutcome,
     pub(super) error: CallbackError,
 }
 
 impl RequestFailure {
-    /// The parameters are invalid.
     pub(super) fn invalid_params(message: impl Into<String>) -> Self {
         let error = CallbackError::new(code::INVALID_PARAMS, message);
         Self { outcome: RequestOutcome::Refused("invalid parameters"), error }
     }
 
-    /// A limit refuses the request.
     pub(super) fn refusal(reason: &'static str, message: impl Into<String>) -> Self {
         let error = CallbackError::new(REJECTED_CODE, message);
         Self { outcome: RequestOutcome::Refused(reason), error }

@@ -58,7 +58,6 @@ impl ValueHasher {
         None
     }
 
-    /// Returns the hash of a JSON string with this content.
     pub(super) fn hash_string(&self, content: &str) -> u64 {
         self.hash_of_kind("string", content)
     }

@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 use super::search::Search;
 use crate::tools::ToolOutput;
 
-/// Returns the tools that a search found.
 pub(super) fn found_tools(search: &Search, names: &[&str]) -> serde_json::Result<ToolOutput> {
     let found = names.iter().filter_map(|name| search.searched.get(name));
     let found = found.map(|tool| (tool.name.as_str(), tool.description.as_str()));

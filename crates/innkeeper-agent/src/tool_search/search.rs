@@ -15,7 +15,6 @@ pub(super) struct Search {
     pub(super) index: ToolIndex,
 }
 
-/// The names of the two tools of a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SearchToolNames {
     pub(super) search: String,
@@ -43,7 +42,6 @@ impl SearchToolNames {
         }
     }
 
-    /// Returns the two tools.
     pub(super) fn tools(&self) -> [AvailableTool; 2] {
         [self.search_tool(), self.describe_tool()].map(|tool| {
             let annotations = ToolAnnotations {

@@ -50,7 +50,6 @@ impl fmt::Debug for ResourceTools {
     }
 }
 
-/// The arguments of the tool.
 #[derive(Deserialize)]
 struct ReadArguments {
     uri: String,
@@ -111,7 +110,6 @@ impl ResourceTools {
             && !self.host.catalog().tools().any(|tool| tool.public_name == READ_RESOURCE_TOOL)
     }
 
-    /// Remembers the links in a result.
     fn remember_links(&self, tool: &str, output: &ToolOutput) {
         let catalog = self.host.catalog();
         let mut tools = catalog.tools();
@@ -199,7 +197,6 @@ impl ToolRunner for ResourceTools {
     }
 }
 
-/// Returns the URIs of the resource links in a result.
 fn linked_uris(output: &ToolOutput) -> Vec<String> {
     #[derive(Deserialize)]
     struct ContentView<'r> {
@@ -222,7 +219,6 @@ fn linked_uris(output: &ToolOutput) -> Vec<String> {
     links.map(|link| link.uri).take(MAX_LINKS).collect()
 }
 
-/// Converts the contents of a resource to a tool result with one block each.
 fn contents_as_blocks(result: &RawValue) -> Result<ToolOutput, serde_json::Error> {
     #[derive(Deserialize)]
     struct ContentsView<'r> {

@@ -21,7 +21,6 @@ pub(crate) struct InMemoryClient {
     open_bodies: Arc<AtomicUsize>,
 }
 
-/// The reply to one request.
 #[derive(Debug)]
 pub(crate) enum InMemoryReply {
     Response(InMemoryResponse),

@@ -16,7 +16,6 @@ use crate::timing::Timing;
 /// Maximum wait for more bytes after the response reported its end.
 const STREAM_END_GRACE: Duration = Duration::from_secs(2);
 
-/// A response in progress.
 pub(super) struct ResponseStream {
     pub(super) timing: Timing,
     pub(super) deadline: Instant,

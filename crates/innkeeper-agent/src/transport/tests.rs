@@ -19,7 +19,6 @@ use crate::provider::{ProviderApi, Request};
 /// The secret that no output may contain.
 const KEY: &str = "sk-planted-0123456789";
 
-/// Returns a common model of each API.
 fn model_name(api: ProviderApi) -> &'static str {
     match api {
         ProviderApi::OpenAiChat => "gpt-4.1",

@@ -19,7 +19,6 @@ const OUTPUT_GRACE: Duration = Duration::from_secs(1);
 /// Time for an agent to end after SIGTERM.
 const END_GRACE: Duration = Duration::from_secs(5);
 
-/// How an agent ended.
 #[derive(Debug)]
 pub(crate) struct AgentEnd {
     /// The exit code; `None` after a signal.

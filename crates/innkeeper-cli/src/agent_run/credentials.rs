@@ -42,7 +42,6 @@ pub(super) fn add(known: &mut Vec<KnownSecret>, secrets: Vec<KnownSecret>) {
     }
 }
 
-/// Returns the secrets in the variables of the agent.
 pub(super) fn of_environment(environment: &Environment) -> Vec<KnownSecret> {
     let secrets =
         environment.iter().filter(|(name, value)| is_credential(name) && is_secret_value(value));
@@ -117,7 +116,6 @@ pub(super) fn split_query(query: &str) -> (Option<String>, Vec<&str>) {
     ((!rest.is_empty()).then(|| rest.join("&")), keys)
 }
 
-/// Returns the secrets in the credentials of a query.
 pub(super) fn of_query(keys: &[&str]) -> Vec<KnownSecret> {
     let values = keys.iter().filter_map(|pair| pair.split_once('=')).map(|(_, value)| value);
     let forms = values.flat_map(|value| [value.to_owned(), decoded(value)]);

@@ -25,7 +25,6 @@ use tokio::sync::Mutex;
 /// How the name of a run's directory begins. It stands in `PATH`.
 pub(super) const DIRECTORY_PREFIX: &str = "innkeeper-run-";
 
-/// The name of the socket in the directory.
 pub(super) const SOCKET_NAME: &str = "socket";
 
 /// Maximum size of a line in bytes, as for a recording.
@@ -196,7 +195,6 @@ impl RecordedPipe {
     }
 }
 
-/// Writes a value as one line.
 pub(super) async fn write_line(
     writer: &mut (impl AsyncWrite + Unpin),
     line: &impl Serialize,

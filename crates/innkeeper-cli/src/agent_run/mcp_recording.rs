@@ -18,14 +18,12 @@ use serde_json::value::{RawValue, to_raw_value};
 /// Maximum number of answers and notifications of one command line.
 const MAX_RECORDS: usize = 10_000;
 
-/// The MCP side of a run.
 #[derive(Debug, Default)]
 pub(super) struct McpRecording {
     served: Vec<ServedRecord>,
     questions: Vec<QuestionRecord>,
 }
 
-/// One connection of an MCP client.
 #[derive(Debug)]
 pub(super) struct RecordedConnection {
     served: usize,
@@ -83,12 +81,10 @@ impl McpRecording {
         }
     }
 
-    /// Returns the records.
     pub(super) fn into_records(self) -> (Vec<ServedRecord>, Vec<QuestionRecord>) {
         (self.served, self.questions)
     }
 
-    /// Records a line of the client.
     pub(super) fn on_client_line(
         &mut self,
         connection: &mut RecordedConnection,
@@ -122,7 +118,6 @@ impl McpRecording {
         }
     }
 
-    /// Records a line for the client.
     pub(super) fn on_server_line(
         &mut self,
         connection: &mut RecordedConnection,
@@ -327,7 +322,6 @@ pub(super) fn empty_object() -> Box<RawValue> {
     RawValue::from_string("{}".to_owned()).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }
 
-/// Returns parameters for comparisons.
 pub(super) fn text(params: Option<&RawValue>) -> String {
     params.map(canonical).unwrap_or_default()
 }

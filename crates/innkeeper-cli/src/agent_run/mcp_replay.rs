@@ -26,7 +26,6 @@ use servers_state::ServedState;
 /// Maximum number of differences in a miss.
 const MAX_DIFFERENCES: usize = 8;
 
-/// One connection of an MCP client.
 #[derive(Debug)]
 pub(super) struct ReplayedConnection {
     golden: Arc<Golden>,

@@ -36,7 +36,6 @@ pub(super) type ModelBody = UnsyncBoxBody<Bytes, ConnectionLost>;
 /// A response, or the end of the connection.
 pub(super) type ModelAnswer = Result<Response<ModelBody>, ConnectionLost>;
 
-/// A request of the agent.
 #[derive(Debug)]
 pub(super) struct ModelRequest {
     pub(super) method: hyper::Method,
@@ -50,7 +49,6 @@ pub(super) struct ModelRequest {
 
 /// What answers the requests of the agent.
 pub(super) trait ModelSide: Send + Sync + 'static {
-    /// Responds to a request.
     fn respond(self: Arc<Self>, request: ModelRequest) -> BoxFuture<'static, ModelAnswer>;
 }
 
@@ -144,7 +142,6 @@ pub(super) fn error_response(status: StatusCode, message: &str) -> Response<Mode
     response
 }
 
-/// Returns a body of chunks.
 pub(super) fn body_of(chunks: BoxStream<'static, Result<Bytes, ConnectionLost>>) -> ModelBody {
     StreamBody::new(chunks.map(|chunk| chunk.map(Frame::data))).boxed_unsync()
 }

@@ -164,7 +164,6 @@ pub(super) fn replay_keys() -> impl Iterator<Item = (&'static str, OsString)> {
     names.map(|name| (*name, OsStr::new(REPLAY_KEY).to_owned()))
 }
 
-/// Whether an option names a provider.
 fn is_named(option: &str) -> bool {
     option
         .split_once('=')

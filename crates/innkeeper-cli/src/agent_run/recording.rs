@@ -73,7 +73,6 @@ struct Record {
     problem: Option<String>,
 }
 
-/// The agent that was recorded.
 #[derive(Debug)]
 pub(crate) struct RecordedAgent<'a> {
     pub(crate) file: &'a Path,

@@ -110,7 +110,6 @@ impl ReplayedRun {
         (script.requests(), script.begun_calls())
     }
 
-    /// Returns the golden with the result of the replay.
     pub(crate) fn replayed(&self, end: &AgentEnd) -> Golden {
         let script = &self.lock().script;
         let mut golden_output = run_output(end, script.requests(), script.made_calls());

@@ -15,7 +15,6 @@ use super::tools_socket::{ToolsSide, ToolsSocket};
 /// The servers of an agent, which run until [`Self::stop`].
 #[derive(Debug)]
 pub(crate) struct RunServers {
-    /// The variables of the agent.
     pub(crate) variables: Vec<(&'static str, OsString)>,
     end: Arc<SetOnce<()>>,
     tools_task: JoinSet<()>,
@@ -23,7 +22,6 @@ pub(crate) struct RunServers {
 }
 
 impl RunServers {
-    /// Starts the servers of a run.
     pub(super) fn start(
         model: ModelServer,
         model_side: Arc<impl ModelSide>,

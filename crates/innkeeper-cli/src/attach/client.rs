@@ -16,7 +16,6 @@ use super::requested_item::RequestedItem;
 pub(crate) struct Attached {
     /// The configuration of a host that uses the connection.
     pub(crate) config: Config,
-    /// The name of the server.
     pub(crate) server: String,
     pub(crate) stream: BufReader<UnixStream>,
 }

@@ -8,7 +8,6 @@ use innkeeper_host::Environment;
 
 use crate::state_dir::state_dir;
 
-/// Returns the directory of the sockets.
 pub(crate) fn socket_directory(environment: &Environment) -> Option<PathBuf> {
     let runtime = environment.get("XDG_RUNTIME_DIR").filter(|path| path.starts_with('/'));
     match runtime {
@@ -17,7 +16,6 @@ pub(crate) fn socket_directory(environment: &Environment) -> Option<PathBuf> {
     }
 }
 
-/// Returns the path of the socket of a digest.
 pub(super) fn socket_path(environment: &Environment, digest: &str) -> Option<PathBuf> {
     Some(socket_directory(environment)?.join(format!("{digest}.sock")))
 }

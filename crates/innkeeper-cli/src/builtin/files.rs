@@ -19,7 +19,6 @@ use serde_json::Value;
 use super::service::{FailureMessage, JsonObject, ServerIdentity, Service, ToolOutput};
 use root::RootDirectory;
 
-/// The service for one directory.
 #[derive(Debug)]
 pub(crate) struct FilesService {
     root: RootDirectory,

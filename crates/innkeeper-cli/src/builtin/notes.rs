@@ -22,7 +22,6 @@ const MAX_RESOURCES: usize = 500;
 /// URI prefix before the note's id.
 const SCHEME: &str = "notes://";
 
-/// The service for one notes file.
 #[derive(Debug)]
 pub(crate) struct NotesService {
     store: NoteStore,

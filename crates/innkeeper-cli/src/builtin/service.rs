@@ -6,19 +6,16 @@ use serde_json::{Map, Value, json};
 /// Members of a JSON object.
 pub(super) type JsonObject = Map<String, Value>;
 
-/// The identity of a server.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ServerIdentity {
     pub(super) name: &'static str,
     pub(super) title: &'static str,
-    /// Instructions for the model.
     pub(super) instructions: &'static str,
 }
 
 /// The result of a tool call.
 #[derive(Debug)]
 pub(super) struct ToolOutput {
-    /// Text content.
     pub(super) text: String,
     /// Structured content that matches the tool's output schema.
     pub(super) structured: Value,
@@ -43,13 +40,11 @@ pub(super) trait Service {
 
     fn resource_templates(&self) -> Vec<Value>;
 
-    /// Returns the contents of a resource.
     fn read_resource(&mut self, uri: &str) -> Option<Result<Value, FailureMessage>>;
 
     /// Returns the prompts; a server without prompts does not declare the capability.
     fn prompts(&self) -> Vec<Value>;
 
-    /// Returns the messages of a prompt.
     fn get_prompt(
         &mut self,
         name: &str,
@@ -91,7 +86,6 @@ impl ToolEffect {
     }
 }
 
-/// A tool definition.
 #[derive(Debug)]
 pub(super) struct ToolDefinition {
     pub(super) name: &'static str,
@@ -125,7 +119,6 @@ pub(super) fn object_schema(properties: Value, required: &[&str]) -> Value {
     ])
 }
 
-/// Returns a schema with a description.
 pub(super) fn property_schema(kind: &str, description: &str) -> Value {
     json!({ "type": kind, "description": description })
 }

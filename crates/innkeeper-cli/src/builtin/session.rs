@@ -16,7 +16,6 @@ use super::service::{JsonObject, Service, ToolOutput};
 /// TTL of lists, in milliseconds: one hour, because the lists never change.
 const LIST_TTL_MS: u64 = 3_600_000;
 
-/// The error of a request.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct JsonRpcError {
     pub(super) code: i64,

@@ -29,7 +29,6 @@ pub(crate) struct CompletionSources {
     pub(crate) threads: FileThreads,
     /// The directory of the stored conversations.
     pub(crate) conversations: Option<PathBuf>,
-    /// The id of the current conversation.
     pub(crate) current: Option<String>,
     /// The tools with a rule of the person.
     pub(crate) rules: Vec<String>,
@@ -48,7 +47,6 @@ pub(crate) struct Completions {
 /// A value that completes a text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CompletionValue {
-    /// The inserted text.
     pub(crate) text: String,
     /// The shown text, such as a template.
     pub(crate) label: String,

@@ -22,10 +22,8 @@ use crate::input_file;
 use crate::timestamp;
 use directory::{find, id_of, list_files};
 
-/// The version of the file format.
 const FORMAT_VERSION: u32 = 1;
 
-/// The extension of the files.
 const EXTENSION: &str = "jsonl";
 
 /// Maximum size of a file: the text of the largest conversation with escapes.
@@ -34,7 +32,6 @@ const MAX_FILE_BYTES: u64 = 4 * MAX_BYTES as u64;
 /// Maximum number of characters of a title.
 const MAX_TITLE_CHARS: usize = 60;
 
-/// One line of a file, to be written.
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
 enum WrittenLine<'l> {
@@ -59,7 +56,6 @@ enum StoredLine {
 pub(crate) struct ConversationFile {
     path: PathBuf,
     file: File,
-    /// The number of messages in the file.
     messages: usize,
     omitted: OmittedHistory,
     title: Option<String>,
@@ -162,7 +158,6 @@ impl ConversationFile {
         self.title.as_deref()
     }
 
-    /// Sets the title.
     pub(crate) fn set_title(&mut self, title: &str) -> io::Result<()> {
         let title: String = title.chars().take(MAX_TITLE_CHARS).collect();
         self.write(&[WrittenLine::Title(&title)])?;
@@ -212,7 +207,6 @@ impl ConversationFile {
         Ok(())
     }
 
-    /// Removes the file if the conversation is empty.
     pub(crate) fn remove_if_empty(self) -> io::Result<()> {
         if self.messages > 0 {
             return Ok(());

@@ -123,7 +123,6 @@ pub(crate) fn resources(host: &Host) -> String {
     or_none(&lines, "no resources")
 }
 
-/// Lists the rules of the person.
 pub(crate) fn rules(rules: &ApprovalRules) -> String {
     let tools = rules.tools().map(|(tool, rule)| format!("{tool} {}", effect(rule)));
     let servers =
@@ -169,7 +168,6 @@ pub(crate) fn tokens(totals: TokenTotals) -> String {
     )
 }
 
-/// Lists the stored conversations.
 pub(crate) fn conversations(directory: &Path) -> String {
     let stored = conversation_file::list(directory);
     let lines = stored.iter().map(|stored| {

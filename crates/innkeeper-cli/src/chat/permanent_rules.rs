@@ -42,7 +42,6 @@ impl ToolIdentity {
     }
 }
 
-/// The permanent rules of a conversation.
 #[derive(Debug, Default)]
 pub(crate) struct RuleStore {
     /// `None` without a configuration file, or without a directory.

@@ -205,7 +205,6 @@ impl PlainChat<'_> {
         }
     }
 
-    /// Sends a message with the attachments.
     async fn send(&mut self, message: &str) -> Result<(), CliError> {
         let attached = std::mem::take(&mut self.attachments);
         let (_, content) = attachment::to_message(&attached, message);
@@ -354,7 +353,6 @@ impl PlainChat<'_> {
         self.output.labelled_status(Style::Note, "note", text)
     }
 
-    /// Ends the line of the text.
     fn end_line(&mut self) -> io::Result<()> {
         if std::mem::take(&mut self.has_open_line) {
             self.output.print_data("")?;

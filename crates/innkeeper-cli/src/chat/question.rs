@@ -157,7 +157,6 @@ impl Question {
 pub(crate) struct Questioner(mpsc::Sender<Question>);
 
 impl Questioner {
-    /// Creates a questioner with the receiver of its questions.
     pub(crate) fn new() -> (Self, mpsc::Receiver<Question>) {
         let (sender, receiver) = mpsc::channel(MAX_WAITING_QUESTIONS);
         (Self(sender), receiver)
@@ -212,12 +211,10 @@ impl ChatApprover {
         &self.permanent
     }
 
-    /// Removes the rule of this conversation for a tool. Returns whether there was one.
     pub(crate) fn remove_rule(&self, tool: &str) -> bool {
         self.rules.lock().unwrap_or_else(PoisonError::into_inner).remove_tool(tool)
     }
 
-    /// Returns a copy of the rules.
     pub(crate) fn rules(&self) -> ApprovalRules {
         self.rules.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -412,7 +409,6 @@ fn ruled_tool<'c>(listed: &CatalogTool<'c>) -> RuledTool<'c> {
     RuledTool { name: listed.public_name, server: Some(listed.server), definition }
 }
 
-/// Returns the description in the definition of a tool.
 fn description(definition: &RawValue) -> Option<String> {
     let text = skim::member(definition.get(), "description").and_then(skim::decode_string)?;
     Some(text.into())

@@ -16,7 +16,6 @@ use innkeeper_host::Host;
 use crate::hosting::{ready_servers, server_failures};
 use crate::secret_mask::SecretMask;
 
-/// The recording of a chat.
 pub(crate) struct ChatRecording {
     recorder: GoldenRecorder,
     secret_mask: SecretMask,
@@ -59,7 +58,6 @@ impl ChatRecording {
         }
     }
 
-    /// Creates the agent of the chat.
     pub(crate) fn agent(
         &self,
         provider: Arc<dyn LlmProvider>,
@@ -71,7 +69,6 @@ impl ChatRecording {
         self.recorder.agent(provider, tools, self.settings.clone()).with_approver(approver)
     }
 
-    /// Starts the run of a message.
     pub(crate) fn start_message(&mut self, message: &Content, host: &Host) {
         let text = message.to_text().into_owned();
         if *message != Content::from(&*text) {
@@ -92,7 +89,6 @@ impl ChatRecording {
         self.prompts.push(text);
     }
 
-    /// Adds the result of a message's run.
     pub(crate) fn end_message(&mut self, result: RunResult, conversation: Conversation) {
         match self.prompts.len() {
             0 | 1 => self.report.finish(result, conversation),

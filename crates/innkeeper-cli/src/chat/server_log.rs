@@ -22,7 +22,6 @@ const MESSAGE_INTERVAL: Duration = Duration::from_secs(5);
 /// Maximum number of characters of a shown message.
 const MAX_MESSAGE_CHARS: usize = 400;
 
-/// A log message of a server.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LogMessage<'m> {
     pub(crate) server: &'m Arc<str>,

@@ -137,7 +137,6 @@ fn report_text(report: &ReloadReport) -> String {
         .join("\n")
 }
 
-/// The servers of a conversation.
 #[derive(Clone)]
 pub(crate) struct ChatServers {
     pub(crate) host: Host,

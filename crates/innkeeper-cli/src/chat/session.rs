@@ -50,7 +50,6 @@ impl TokenTotals {
     }
 }
 
-/// The model of a conversation.
 struct ChatModel {
     /// The settings for a model with a large context.
     settings: AgentSettings,
@@ -161,7 +160,6 @@ impl ChatSession {
         &self.agent
     }
 
-    /// Returns the provider and the model.
     pub(crate) fn model_label(&self) -> String {
         match self.agent.model() {
             model if model == self.model.provider_name => model.to_owned(),

@@ -1,6 +1,5 @@
 //! The commands that a person types in the chat, such as `/tools`.
 
-/// A command of the chat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SlashCommand {
     Help,
@@ -107,7 +106,6 @@ impl SlashCommand {
         }
     }
 
-    /// Returns the name with its slash.
     pub(crate) fn typed_name(self) -> String {
         let found = Self::ALL.iter().find(|(command, ..)| *command == self);
         found.map_or_else(String::new, |(_, name, ..)| format!("/{name}"))

@@ -205,7 +205,6 @@ fn agent_settings(args: &AskArgs) -> AgentSettings {
     settings
 }
 
-/// Returns a step of a plan as one line.
 fn plan_line(step: &PlanStep) -> String {
     let condition = step.condition.as_ref().map(|condition| {
         let outcome = if condition.succeeded { "succeeds" } else { "fails" };

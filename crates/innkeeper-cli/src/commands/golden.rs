@@ -43,7 +43,6 @@ pub(crate) async fn golden(
     }
 }
 
-/// Returns the ending of a plural.
 fn plural(count: usize) -> &'static str {
     if count == 1 { "" } else { "s" }
 }

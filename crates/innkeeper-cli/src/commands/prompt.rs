@@ -60,7 +60,6 @@ fn prompt_name(config: &Config, target: &str) -> String {
     }
 }
 
-/// Returns the name of the server of a prompt.
 fn server_of<'t>(host: &Host, target: &'t str) -> &'t str {
     let status = host.status();
     let split = innkeeper_host::split_name(target, |name: &str| status.contains_key(name));

@@ -111,7 +111,6 @@ pub(super) struct StartedAgent {
 }
 
 impl StartedAgent {
-    /// Starts the agent.
     pub(super) fn start(
         servers: std::io::Result<RunServers>,
         command: &[std::ffi::OsString],

@@ -22,7 +22,6 @@ use super::golden::recordable::check_writable;
 use crate::exit::CliError;
 use crate::output::{Output, Style};
 
-/// The file of a run's recording.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum RecordTarget<'a> {
     /// A golden, which replays.
@@ -58,7 +57,6 @@ impl<'a> RecordTarget<'a> {
     }
 }
 
-/// The recording of one run.
 pub(super) struct RunRecording<'a> {
     target: RecordTarget<'a>,
     pub(super) recorder: GoldenRecorder,
@@ -93,7 +91,6 @@ impl<'a> RunRecording<'a> {
         self.target.file()
     }
 
-    /// Sets what the run is configured with.
     pub(super) fn set_configuration(&mut self, endpoint: Option<&Endpoint>, config: &Config) {
         self.server_config = config.origin.servers_as_written();
         self.secrets = known_secrets(endpoint, config);

@@ -5,7 +5,6 @@ use jsonc_parser::cst::{CstInputValue, CstNode, CstObject, CstObjectProp, CstRoo
 use jsonc_parser::errors::ParseError;
 use serde_json::{Map, Value};
 
-/// The key of the servers in a new configuration.
 const SERVERS_KEY: &str = "servers";
 
 /// Paths of the objects that contain servers.
@@ -56,13 +55,11 @@ impl ConfigDocument {
         Ok(Self { root, server_maps, has_bom })
     }
 
-    /// Returns the text.
     pub(super) fn to_text(&self) -> String {
         let bom = if self.has_bom { "\u{feff}" } else { "" };
         format!("{bom}{}", self.root)
     }
 
-    /// Whether there is a server of this name.
     pub(super) fn has_server(&self, name: &str) -> bool {
         self.server(name).is_some()
     }

@@ -11,7 +11,6 @@ pub(crate) const OWN_CONFIG_FILE: &str = "mcp.json";
 /// Files of a directory that may hold a configuration, in this order.
 const DIRECTORY_FILES: [&str; 3] = [OWN_CONFIG_FILE, ".vscode/mcp.json", ".mcp.json"];
 
-/// A configuration file that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum FoundFile {
     /// In the current directory.

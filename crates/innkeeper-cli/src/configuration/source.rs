@@ -13,7 +13,6 @@ use crate::server_definition::{
     self, DefinitionError, name_from_command, name_from_package, name_from_url,
 };
 
-/// Where the configuration comes from.
 #[derive(Clone, Debug)]
 pub(crate) enum ConfigSource {
     /// Files given with `--config`.
@@ -100,7 +99,6 @@ impl ConfigSource {
         }
     }
 
-    /// Returns the files of the configuration.
     pub(crate) fn files(&self) -> &[PathBuf] {
         match self {
             Self::Given(files) => files,

@@ -2,7 +2,6 @@
 
 use innkeeper_protocol::{decode_base64, skim};
 
-/// A piece of a result.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ContentPiece {
     /// Text.
@@ -51,7 +50,6 @@ impl Blob {
 }
 
 impl ContentPiece {
-    /// Returns the text of a text block.
     pub(crate) fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),

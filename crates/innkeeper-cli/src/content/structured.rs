@@ -60,7 +60,6 @@ pub(crate) fn repeats_structured(texts: &[&str], json: &str) -> bool {
     })
 }
 
-/// Whether a text is this value, as JSON or as a string.
 fn is_same(text: &str, value: &Json) -> bool {
     value.as_str() == Some(text)
         || parse_short(text).is_some_and(|parsed| same_json(&parsed, value))

@@ -9,7 +9,6 @@ use super::script::{DemoStep, UnexpectedResult, structured_string};
 pub(super) struct ChainState {
     file_name: String,
     text: String,
-    /// The longest word of the text.
     longest_word: String,
     note_id: String,
     /// Id and title of each note found.

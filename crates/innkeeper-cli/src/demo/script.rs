@@ -29,7 +29,6 @@ pub(super) struct DemoStep<M> {
 #[derive(Debug)]
 pub(super) struct UnexpectedResult(pub(super) &'static str);
 
-/// A completed step.
 #[derive(Debug)]
 pub(crate) struct CompletedStep {
     /// Number of the step, counted from 1.
@@ -86,7 +85,6 @@ pub(super) fn result_text(result: &Value) -> String {
     texts.join("\n")
 }
 
-/// Returns a string of the structured content.
 pub(super) fn structured_string(
     result: &Value,
     key: &str,

@@ -36,7 +36,6 @@ pub(super) fn parse_servers(
     Ok(ParsedServers { servers, notes })
 }
 
-/// Disables the servers in a list of names.
 fn disable_servers(servers: &mut Map<String, Value>, names: Option<&Value>) {
     for name in names.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str) {
         if let Some(Value::Object(server)) = servers.get_mut(name) {

@@ -10,7 +10,6 @@ use super::{
     transport, vscode, windsurf, zed,
 };
 
-/// The servers of a parsed file.
 pub(super) struct ParsedServers {
     /// Server definitions in the file's format.
     pub(super) servers: Map<String, Value>,
@@ -72,7 +71,6 @@ fn inherits_environment(scope: ConfigScope) -> bool {
     }
 }
 
-/// Imports one server; returns notes on the server.
 fn collect_server(
     file: &SourceFile,
     name: &str,

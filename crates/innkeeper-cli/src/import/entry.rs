@@ -93,7 +93,6 @@ impl ServerEntry {
         }
     }
 
-    /// Skips a key and notes the reason.
     pub(super) fn skip(&mut self, key: &str, reason: &str) {
         if self.take(key).is_some() {
             self.add_note(format!("`{key}` is not imported: {reason}"));

@@ -28,7 +28,6 @@ pub(super) fn is_toml(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "toml")
 }
 
-/// Returns the host whose files have this path.
 fn from_path(path: &Path, name: &str) -> Option<(SourceHost, ConfigScope)> {
     let directory = path.parent().and_then(Path::file_name).and_then(|name| name.to_str());
     match (directory.unwrap_or_default(), name) {
@@ -49,7 +48,6 @@ fn from_path(path: &Path, name: &str) -> Option<(SourceHost, ConfigScope)> {
 /// Keys of a server that only Gemini CLI writes.
 const GEMINI_KEYS: [&str; 4] = ["httpUrl", "trust", "includeTools", "excludeTools"];
 
-/// Returns the host whose files have the keys of this document.
 fn from_keys(document: &Value) -> Option<(SourceHost, ConfigScope)> {
     let object = document.as_object()?;
     if object.contains_key("context_servers") {

@@ -53,7 +53,6 @@ pub(super) enum SourceProgram {
     Other(SourceHost),
 }
 
-/// A file to look for.
 #[derive(Clone, Debug)]
 pub(super) struct SourceFile {
     pub(super) host: SourceHost,

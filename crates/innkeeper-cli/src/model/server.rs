@@ -145,7 +145,6 @@ impl ModelServer {
         format!("http://127.0.0.1:{}/v1", self.port)
     }
 
-    /// Returns the model name for requests.
     pub(crate) fn model_name(&self) -> &'static str {
         self.name
     }

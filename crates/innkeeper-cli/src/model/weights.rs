@@ -156,7 +156,6 @@ fn write_tensor_info(out: &mut Vec<u8>, tensor: &TensorInfo<'_>, offset: usize) 
     out.extend((offset as u64).to_le_bytes());
 }
 
-/// Writes the weights of a tensor.
 fn dequantize_tensor(kind: u32, weights: usize, from: &[u8], out: &mut Vec<u8>) -> GgufResult {
     let blocks = weights / WEIGHTS_PER_BLOCK;
     match kind {

@@ -16,19 +16,16 @@ const CANCELLED_WRITE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Capacity of the event channel: the result of the current write, and one cancellation.
 const EVENT_CAPACITY: usize = 2;
 
-/// A command to the thread.
 enum WriterCommand {
     Write(Vec<u8>),
     Flush,
 }
 
-/// An event for the caller.
 enum WriterEvent {
     Written(io::Result<()>),
     Cancelled,
 }
 
-/// A handle to the thread.
 pub(super) struct WriterThread {
     commands: SyncSender<WriterCommand>,
     events: Receiver<WriterEvent>,

@@ -8,7 +8,6 @@ use innkeeper_host::Environment;
 use super::{SOCKET_COUNT_VARIABLE, SOCKET_NAMES_VARIABLE, SOCKET_OWNER_VARIABLE};
 use crate::exit::CliError;
 
-/// The sockets that a service manager hands over.
 pub(crate) struct HandedOverSockets {
     #[cfg(unix)]
     descriptors: listenfd::ListenFd,

@@ -1,6 +1,5 @@
 //! Messages to the service manager about the state of this process.
 
-/// A state of the service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ServiceState {
     /// The reason why the service is not ready yet.

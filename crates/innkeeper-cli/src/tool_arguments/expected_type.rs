@@ -68,7 +68,6 @@ fn find_property_of(schema: &Value, part: &Value, key: &str) -> PropertyLookup {
     PropertyLookup::Unknown { known_keys: keys }
 }
 
-/// Returns the required keys of an object schema.
 pub(super) fn required_keys(schema: &Value) -> IndexSet<&str> {
     let mut names = IndexSet::new();
     let mut open = vec![schema];
@@ -86,7 +85,6 @@ pub(super) fn required_keys(schema: &Value) -> IndexSet<&str> {
 #[derive(Default)]
 pub(super) struct ObjectSchema<'a> {
     pub(super) properties: Vec<(&'a str, &'a Value)>,
-    /// Schemas of additional properties.
     additional_schemas: Vec<&'a Value>,
     is_closed: bool,
 }

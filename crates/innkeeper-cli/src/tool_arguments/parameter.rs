@@ -6,11 +6,9 @@ use serde_json::Value;
 use super::expected_type::{ObjectSchema, required_keys, resolve_reference};
 use super::type_text::type_text;
 
-/// A parameter of a tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Parameter {
     pub(crate) name: String,
-    /// The type as short text.
     pub(crate) type_text: String,
     pub(crate) is_required: bool,
     /// The default value as JSON.

@@ -22,7 +22,6 @@ pub(crate) struct ArgumentInput {
     pub(super) pairs: Vec<(String, ArgumentValue)>,
 }
 
-/// The value of one key.
 #[derive(Clone, Debug)]
 pub(super) enum ArgumentValue {
     /// Text of the command line.

@@ -20,7 +20,6 @@ pub(crate) enum TypedArgument {
     Stdin,
 }
 
-/// The value of a key.
 #[derive(Clone, Debug)]
 pub(crate) enum TypedValue {
     /// `KEY=VALUE`.

@@ -10,7 +10,6 @@ use crate::text::tree::{self, JsonNode};
 use crate::variables::environment::Environment;
 use crate::variables::scope::VariableScope;
 
-/// One parsed source.
 pub(crate) struct ParsedSource<'e> {
     pub(crate) report: Diagnostics,
     pub(crate) document: ConfigDocument,

@@ -11,7 +11,6 @@ use crate::text::key_location::{PathSegment, key_segment};
 use crate::text::key_path::KeyPath;
 use crate::variables::expand::VariableSource as _;
 
-/// URL schemes for HTTP.
 const HTTP_SCHEMES: [&str; 2] = ["http", "https"];
 const WEBSOCKET_SCHEMES: [&str; 2] = ["ws", "wss"];
 /// URL scheme for HTTP over a Unix socket: `unix:///path/of/socket#/request/path`.

@@ -19,7 +19,6 @@ impl fmt::Debug for WrittenServers {
 }
 
 impl WrittenServers {
-    /// Adds the entries of a source.
     pub(crate) fn add(&mut self, entries: Vec<(String, String)>) {
         self.0.extend(entries);
     }

@@ -20,7 +20,6 @@ pub(crate) fn serialize_option<S: Serializer>(
     }
 }
 
-/// Serializes each duration of a map.
 pub(crate) fn serialize_map<S: Serializer>(
     values: &IndexMap<String, Duration>,
     serializer: S,

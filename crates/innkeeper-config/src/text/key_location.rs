@@ -23,7 +23,6 @@ impl PathSegment<'_> {
     }
 }
 
-/// Creates the segment for a key.
 pub(crate) fn key_segment(key: &str) -> PathSegment<'_> {
     PathSegment::Key(Cow::Borrowed(key))
 }

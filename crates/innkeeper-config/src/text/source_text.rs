@@ -109,7 +109,6 @@ pub(crate) struct Diagnostics {
     /// The server entry that new problems lie in.
     current_entry: Option<usize>,
     omitted: usize,
-    /// Where errors were omitted.
     omitted_errors: HashSet<Option<usize>>,
 }
 

@@ -40,7 +40,6 @@ pub(crate) struct JsonMember {
     pub(crate) value: JsonNode,
 }
 
-/// The file's text for a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SourceKey {
     /// The key itself.

@@ -11,7 +11,6 @@ pub(crate) trait VariableSource {
     fn variable(&self, name: &str) -> Option<String>;
     /// Whether the file `.env` beside the configuration can supply variables.
     fn reads_dotenv(&self) -> bool;
-    /// Returns the workspace directory of the configuration.
     fn workspace(&self) -> &Path;
     /// Returns the user's home directory.
     fn home(&self) -> Option<&str>;

@@ -54,7 +54,6 @@ pub(crate) fn read_text(path: &Path, limit: u64) -> Result<String, String> {
     String::from_utf8(bytes).map_err(|_| "not UTF-8 text".to_owned())
 }
 
-/// Reads a file of variables.
 pub(crate) fn read_variables(path: &Path) -> Result<(Variables, Vec<InvalidLine>), String> {
     read_text(path, MAX_ENV_FILE_BYTES).map(|text| dotenv::parse(&text))
 }

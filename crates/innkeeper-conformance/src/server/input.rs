@@ -4,7 +4,6 @@ use serde_json::{Map, Value, json};
 
 use super::message::Request;
 
-/// One request for input.
 #[derive(Debug)]
 pub(crate) struct InputRequest {
     /// The key in `inputRequests`, and the id of the request in the legacy era.
@@ -52,7 +51,6 @@ impl InputKind {
 /// The input of a tool or prompt.
 #[derive(Debug)]
 pub(crate) struct InputPlan {
-    /// The requests of each round.
     pub(crate) rounds: Vec<Vec<InputRequest>>,
     /// Whether the results that request input have a `requestState`.
     pub(crate) has_state: bool,

@@ -36,7 +36,6 @@ const PLAIN_TOOLS: &[(&str, &str)] = &[
     ("test_input_required_result_capabilities", "Requests what the client can give"),
 ];
 
-/// Returns the definitions of the tools.
 pub(crate) fn tools(has_changing_tool: bool) -> Vec<Value> {
     let changing = has_changing_tool.then_some((CHANGING_TOOL, "Returns a text"));
     let plain = PLAIN_TOOLS.iter().copied().chain(changing);
@@ -103,7 +102,6 @@ fn schema_with_many_keywords() -> Value {
     })
 }
 
-/// Returns the definitions of the prompts.
 pub(crate) fn prompts(has_changing_prompt: bool) -> Vec<Value> {
     let prompt = |name: &str, description: &str, arguments: &[&str]| {
         let arguments: Vec<Value> = arguments
@@ -125,7 +123,6 @@ pub(crate) fn prompts(has_changing_prompt: bool) -> Vec<Value> {
     prompts
 }
 
-/// Returns the definitions of the resources.
 pub(crate) fn resources() -> Vec<Value> {
     let resources = [
         ("test://static-text", "A text", "text/plain"),
@@ -144,7 +141,6 @@ pub(crate) fn resources() -> Vec<Value> {
         .collect()
 }
 
-/// Returns the definitions of the resource templates.
 pub(crate) fn resource_templates() -> Vec<Value> {
     vec![json!({
         "uriTemplate": "test://template/{id}/data",

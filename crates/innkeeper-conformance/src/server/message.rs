@@ -10,7 +10,6 @@ pub(crate) enum Era {
 }
 
 impl Era {
-    /// Returns the protocol revision.
     pub(crate) fn revision(self) -> &'static str {
         match self {
             Self::Legacy => "2025-11-25",
@@ -30,7 +29,6 @@ pub(crate) const META_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabi
 pub(crate) const META_LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 pub(crate) const META_SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
-/// The error of a response.
 #[derive(Clone, Debug)]
 pub(crate) struct RpcError(pub(crate) Value);
 
@@ -50,10 +48,8 @@ impl RpcError {
     }
 }
 
-/// The outcome of a request.
 pub(crate) type Outcome = Result<Value, RpcError>;
 
-/// A request of the client.
 #[derive(Debug)]
 pub(crate) struct Request {
     pub(crate) id: Value,

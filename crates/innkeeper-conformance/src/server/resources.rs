@@ -31,7 +31,6 @@ pub(crate) fn read(uri: &str, era: Era) -> Outcome {
     Ok(json!({ "contents": [content] }))
 }
 
-/// Returns the variable of a URI of the template.
 fn template_id(uri: &str) -> Option<&str> {
     let id = uri.strip_prefix("test://template/")?.strip_suffix("/data")?;
     (!id.is_empty() && !id.contains('/')).then_some(id)

@@ -24,7 +24,6 @@ struct Subscription {
     filter: Value,
 }
 
-/// The server of one client.
 #[derive(Debug)]
 pub(crate) struct Server {
     era: Era,

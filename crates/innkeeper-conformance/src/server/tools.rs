@@ -86,7 +86,6 @@ fn is_answered(name: &str) -> bool {
     name == "test_input_required_result_capabilities"
 }
 
-/// Returns the responses as text.
 fn describe(responses: &Responses) -> String {
     let lines = responses.iter().map(|(key, response)| {
         let answer = [&response["content"], &response["roots"]].into_iter().find(|v| !v.is_null());

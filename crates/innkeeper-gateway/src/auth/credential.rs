@@ -10,7 +10,6 @@ const API_KEY_HEADER: HeaderName = HeaderName::from_static("x-api-key");
 /// credential is neither hashed nor decoded.
 pub(super) const MAX_CREDENTIAL_BYTES: usize = 16 << 10;
 
-/// The credential of a request.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Credential<'a> {
     /// The value of `X-API-Key`.

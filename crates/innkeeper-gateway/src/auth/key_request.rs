@@ -53,7 +53,6 @@ mod tests {
 
     const KEYS: &str = r#"{"keys": [{"kty": "RSA", "n": "AQ", "e": "AQAB", "kid": "a"}]}"#;
 
-    /// Reads the key set at this path of a server.
     async fn read(path: &str) -> Result<KeySet, String> {
         let at_limit = format!("{KEYS}{}", " ".repeat(MAX_KEY_SET_BYTES - KEYS.len()));
         let over_limit = format!("{at_limit} ");

@@ -11,7 +11,6 @@ use super::signature::PublicKey;
 /// Maximum number of keys: issuers publish fewer than ten.
 pub(super) const MAX_KEYS: usize = 128;
 
-/// The usable keys of a key set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct KeySet(Vec<SigningKey>);
 

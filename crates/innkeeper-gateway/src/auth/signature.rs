@@ -8,7 +8,6 @@ use ring::signature::{
     RsaPublicKeyComponents, UnparsedPublicKey,
 };
 
-/// A public key of an issuer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum PublicKey {
     /// An RSA key, with its numbers in big-endian bytes.

@@ -101,7 +101,6 @@ impl<'a> UnverifiedToken<'a> {
         Ok(Self { algorithm, key_id: header.kid, message, claims, signature })
     }
 
-    /// Returns whether the key set has a key for this token.
     pub(super) fn has_key(&self, keys: &KeySet) -> bool {
         !keys.find(self.algorithm, self.key_id.as_deref()).is_empty()
     }

@@ -12,7 +12,6 @@ use crate::{Principal, Rejection};
 /// API key or of the local user.
 const PRINCIPAL_PREFIX: &str = "oauth:";
 
-/// Verifies the tokens of one issuer.
 #[derive(Debug)]
 pub(super) struct TokenVerifier {
     settings: OauthSettings,

@@ -14,7 +14,6 @@ pub(crate) const MAX_MINUTES: usize = 60;
 /// Maximum recorded latency: a slower call counts as one hour.
 const MAX_LATENCY_MICROS: u64 = 3_600_000_000;
 
-/// The counts of one minute.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Minute {
     /// The number of the minute since the start of the gateway.

@@ -57,7 +57,6 @@ impl Approvals {
         Self { questions, waiting: WaitingCalls::default(), endpoints, tasks }
     }
 
-    /// Returns whether calls of a tool need an approval.
     pub(super) fn are_needed_for(&self, tool: &NamedItem) -> bool {
         self.questions.need_approval(&tool.names)
     }

@@ -81,7 +81,6 @@ impl HostTaskCall {
     }
 }
 
-/// The tasks of all clients.
 #[derive(Debug)]
 pub(super) struct ClientTasks {
     ids: TaskIds,
@@ -201,7 +200,6 @@ impl Calls {
         !self.offers.endpoints.is_legacy(caller.endpoint)
     }
 
-    /// Handles a request about a task.
     pub(crate) async fn handle_task_request(
         self: &Arc<Self>,
         request: &ClientRequest<'_>,

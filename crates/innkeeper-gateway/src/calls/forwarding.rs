@@ -273,7 +273,6 @@ impl Calls {
     }
 }
 
-/// Returns where the notifications of a request go.
 fn request_stream(request: &ClientRequest<'_>) -> RequestStream {
     let progress_token = request.meta.progress_token.map(ToOwned::to_owned);
     RequestStream { sink: request.sink.clone(), progress_token }

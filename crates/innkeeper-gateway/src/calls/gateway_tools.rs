@@ -25,7 +25,6 @@ struct CallArguments<'a> {
 }
 
 impl Calls {
-    /// Runs a tool of the gateway.
     pub(super) async fn call_gateway_tool(
         self: &Arc<Self>,
         request: &ClientRequest<'_>,

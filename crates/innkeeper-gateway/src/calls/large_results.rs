@@ -244,7 +244,6 @@ struct Storing<'a> {
     max_bytes: usize,
 }
 
-/// A stored part of a result.
 struct StoredPart {
     uri: String,
     head: String,

@@ -52,7 +52,6 @@ pub enum AnswerOutcome {
 }
 
 impl Calls {
-    /// Answers a question as an operator.
     pub(crate) async fn answer_question(
         self: &Arc<Self>,
         id: QuestionId,

@@ -52,7 +52,6 @@ enum StreamStage {
     Ended,
 }
 
-/// The changes of lists of the servers.
 struct ListChanges {
     queue: mpsc::Receiver<Bytes>,
     _subscription: Subscription,

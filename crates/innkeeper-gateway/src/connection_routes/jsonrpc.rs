@@ -49,7 +49,6 @@ const GATEWAY_METHODS: [(&str, &str); 7] = [
     (method::RESOURCES_READ, "resources"),
 ];
 
-/// The result of a request.
 type MethodReply = Result<Box<RawValue>, ConnectionError>;
 
 impl ServiceClient {
@@ -259,7 +258,6 @@ impl ServiceClient {
         Ok(to_raw_value(&json!({ "state": connection.state })).unwrap_or_default())
     }
 
-    /// Calls one method for a connection.
     async fn call(
         &self,
         connection: &ConnectionState,
@@ -357,7 +355,6 @@ fn is_lifecycle(method: &str) -> bool {
     LifecycleMessage::ALL.into_iter().any(|message| message.as_str() == method)
 }
 
-/// Returns the ids of the messages with a response.
 fn request_ids(message: &Message<'_>) -> Vec<RequestId> {
     match message {
         Message::Single(message) => id_of(message).into_iter().collect(),

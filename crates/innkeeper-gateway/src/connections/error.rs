@@ -182,7 +182,6 @@ impl ConnectionError {
         Self::new(ErrorCode::ConnectionNotFound, "Missing connection ID")
     }
 
-    /// A request with the id of several connections.
     pub(crate) fn several_ids() -> Self {
         let message = "The request has several connection IDs: send one header or one cookie";
         Self::new(ErrorCode::ValidationError, message)

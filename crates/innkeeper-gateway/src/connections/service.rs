@@ -152,7 +152,6 @@ impl ConnectionService {
         &self.0.options
     }
 
-    /// Returns the store.
     pub(crate) fn store(&self) -> &dyn ConnectionStore {
         &*self.0.store
     }

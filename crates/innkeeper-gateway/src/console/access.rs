@@ -106,7 +106,6 @@ impl Console {
             && (self.options.operators.contains(principal) || is_local)
     }
 
-    /// Returns whether a token belongs to the forms of a visitor.
     pub(super) fn is_form_token(&self, parts: &Parts, visitor: &Visitor, token: &str) -> bool {
         let owner = match cookie(&parts.headers, SESSION_COOKIE) {
             Some(id) if visitor.has_session => FormOwner::Session(id),

@@ -38,7 +38,6 @@ pub(super) async fn show(request: &ConsoleRequest<'_>) -> Reply {
     Page { reloads: is_running, ..Page::new(format!("Call {}", call.tool), out) }.into()
 }
 
-/// Cancels a call.
 pub(super) async fn cancel(request: &ConsoleRequest<'_>) -> Reply {
     let number = request.form.get("number").and_then(|number| number.parse().ok());
     let principal = &request.visitor.principal;

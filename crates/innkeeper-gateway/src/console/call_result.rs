@@ -13,7 +13,6 @@ pub(super) fn is_error(result: &RawValue) -> bool {
     innkeeper_protocol::skim::member(result.get(), "isError") == Some("true")
 }
 
-/// Writes a result.
 pub(super) fn write(out: &mut Html, result: &RawValue) {
     let value: Value = serde_json::from_str(result.get()).unwrap_or_default();
     let blocks =

@@ -68,7 +68,6 @@ pub(super) struct CallProgress {
     pub(super) messages: VecDeque<String>,
 }
 
-/// A call of the console.
 #[derive(Debug)]
 pub(super) struct ConsoleCall {
     pub(super) number: u64,

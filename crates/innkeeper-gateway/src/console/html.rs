@@ -144,7 +144,6 @@ macro_rules! numbers {
 
 numbers!(u8, u16, u32, u64, usize, i32, i64);
 
-/// A number with one decimal.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Decimal(pub(crate) f64);
 
@@ -208,7 +207,6 @@ impl HtmlValue for Time {
 pub(crate) struct Link(String);
 
 impl Link {
-    /// Creates a link to a page.
     pub(crate) fn to(page: &'static str) -> Self {
         Self(page.to_owned())
     }

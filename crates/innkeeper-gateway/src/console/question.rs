@@ -127,7 +127,6 @@ fn is_rounded(value: &Value) -> bool {
     }
 }
 
-/// Returns the question of the query.
 async fn find(request: &ConsoleRequest<'_>) -> Result<Question, Page> {
     let questions = request.gateway.calls.questions().ok_or_else(unknown)?;
     let id = request.query.get("id").and_then(|id| id.parse().ok()).ok_or_else(unknown)?;

@@ -97,7 +97,6 @@ pub(super) fn kind_text(question: &Question) -> &'static str {
     }
 }
 
-/// Returns a state for readers.
 pub(super) fn state(state: QuestionState) -> Html {
     let mut out = Html::new();
     match state {

@@ -27,7 +27,6 @@ const HEADERS: [(&str, &str); 7] = [
     ("permissions-policy", "camera=(), geolocation=(), microphone=()"),
 ];
 
-/// The content of a page.
 #[derive(Clone, Debug)]
 pub(crate) struct Page {
     pub(crate) status: StatusCode,
@@ -42,7 +41,6 @@ impl Page {
         Self { status: StatusCode::OK, title: title.into(), body, reloads: false }
     }
 
-    /// Creates a page with one message.
     pub(crate) fn message(status: StatusCode, title: &str, text: &str) -> Self {
         let mut body = Html::new();
         html!(body, "<p>{}</p>", text);
@@ -135,7 +133,6 @@ pub(crate) fn redirect(link: &Link) -> Response<Body> {
     with_headers(response, "text/plain; charset=utf-8", "no-store")
 }
 
-/// Returns the response with a file of the console.
 pub(crate) fn file_response(kind: &'static str, text: &'static str) -> Response<Body> {
     with_headers(text.into_response(), kind, "no-cache")
 }

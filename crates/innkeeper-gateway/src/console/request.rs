@@ -9,7 +9,6 @@ use super::html::{Html, html};
 use crate::principal::Principal;
 use crate::state::GatewayState;
 
-/// The field of a form with its token.
 pub(crate) const TOKEN_FIELD: &str = "form-token";
 
 /// Maximum number of parameters and fields.
@@ -67,7 +66,6 @@ pub(crate) struct ConsoleRequest<'a> {
     pub(crate) calls: &'a Arc<ConsoleCalls>,
     pub(crate) visitor: Visitor,
     pub(crate) query: Fields,
-    /// The fields of a POST.
     pub(crate) form: Fields,
 }
 

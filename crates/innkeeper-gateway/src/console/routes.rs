@@ -11,7 +11,6 @@ use super::{audit, call, calls, charts, question, questions, server, servers, to
 /// Handles a request of an operator. The router has checked the access, and the token of a form.
 pub(crate) type Handler = for<'r> fn(&'r ConsoleRequest<'r>) -> BoxFuture<'r, Reply>;
 
-/// A path of the console.
 pub(crate) struct Route {
     method: Method,
     /// The name in the path, `/console/NAME`.

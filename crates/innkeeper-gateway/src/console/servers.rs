@@ -42,7 +42,6 @@ impl ServerRow {
         if self.is_idle { "idle" } else { self.status.state.as_str() }
     }
 
-    /// Returns the class of the state in the stylesheet.
     pub(super) fn state_class(&self) -> &'static str {
         match self.status.state {
             _ if self.is_idle => "muted",

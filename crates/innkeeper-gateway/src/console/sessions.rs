@@ -25,7 +25,6 @@ const IDLE_TIME: Duration = Duration::from_mins(30);
 /// Time after which a session ends.
 pub(crate) const MAX_AGE: Duration = Duration::from_hours(8);
 
-/// The cookie of a session.
 pub(crate) const SESSION_COOKIE: &str = "innkeeper_console";
 
 /// The cookie of the sign-in form, so that its token belongs to a browser.
@@ -59,13 +58,11 @@ impl Session {
     }
 }
 
-/// The session of a request.
 pub(crate) struct FoundSession {
     pub(crate) principal: Principal,
     pub(crate) credential: HeaderValue,
 }
 
-/// The sessions of a console.
 pub(crate) struct Sessions {
     /// By the hash of the id: the time of a lookup tells nothing about an id.
     table: Mutex<HashMap<[u8; 32], Session>>,
@@ -118,7 +115,6 @@ impl Sessions {
         Some(id)
     }
 
-    /// Returns the session with an id.
     pub(crate) fn find(&self, id: &str) -> Option<FoundSession> {
         let key = hash(id);
         let now = Instant::now();
@@ -133,12 +129,10 @@ impl Sessions {
         Some(FoundSession { principal, credential })
     }
 
-    /// Ends a session.
     pub(crate) fn end(&self, id: &str) {
         self.table().remove(&hash(id));
     }
 
-    /// Returns the token for the forms of an owner.
     pub(crate) fn form_token(&self, owner: FormOwner<'_>) -> Option<String> {
         let key = self.form_key.as_ref()?;
         let (kind, id): (u8, &str) = match owner {
@@ -150,7 +144,6 @@ impl Sessions {
         Some(URL_SAFE_NO_PAD.encode(hmac::sign(key, &message)))
     }
 
-    /// Returns whether a form has the token of its owner.
     pub(crate) fn is_form_token(&self, owner: FormOwner<'_>, token: &str) -> bool {
         let expected = self.form_token(owner);
         expected.is_some_and(|expected| expected.as_bytes().ct_eq(token.as_bytes()).into())

@@ -19,7 +19,6 @@ const MAX_FORM_FIELDS: usize = 100;
 /// Maximum number of options of a choice.
 const MAX_OPTIONS: usize = 200;
 
-/// The kind of a value.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum FieldKind {
     Text,
@@ -54,7 +53,6 @@ impl LineKind {
     }
 }
 
-/// The arguments of a tool.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ToolForm {
     fields: Vec<FormField>,
@@ -105,7 +103,6 @@ impl ToolForm {
         Fields::from_pairs(texts.filter(|(_, text)| !text.contains(is_deceptive_char)))
     }
 
-    /// Returns the fields of a value.
     fn field_values(&self, index: usize, value: &Value) -> Vec<(String, String)> {
         let Some(field) = self.fields.get(index) else { return Vec::new() };
         let text = match (&field.kind, value) {
@@ -150,7 +147,6 @@ impl ToolForm {
             .map_err(|error| vec![FieldProblem { index: 0, message: error.to_string() }])
     }
 
-    /// Writes the fields.
     pub(super) fn write(&self, out: &mut Html, values: &Fields, problems: &[FieldProblem]) {
         if self.fields.is_empty() {
             html!(out, "<p class=\"empty\">The tool has no arguments.</p>");
@@ -182,7 +178,6 @@ fn json_string(text: &str) -> String {
     Value::from(text).to_string()
 }
 
-/// Returns the kind of a value of a schema.
 fn field_kind(schema: &Value) -> FieldKind {
     if let Some(options) = options(schema) {
         return FieldKind::Choice(options);

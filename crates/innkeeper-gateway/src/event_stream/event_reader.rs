@@ -5,13 +5,11 @@ use std::sync::Arc;
 
 use super::{EventStream, StreamEvent};
 
-/// The reader of a stream.
 #[derive(Debug)]
 pub(crate) struct EventReader {
     pub(super) stream: Arc<EventStream>,
     pub(super) position: u64,
     pub(super) number: u64,
-    /// Dropped with the reader.
     pub(super) _activity: Option<Box<dyn Any + Send + Sync>>,
 }
 
@@ -57,7 +55,6 @@ impl EventReader {
         self.stream.wait_known().await;
     }
 
-    /// Returns the number of the stream.
     pub(crate) fn stream_number(&self) -> u64 {
         self.stream.number
     }

@@ -52,7 +52,6 @@ impl EventStream {
         self.enqueue(&mut self.log());
     }
 
-    /// Returns the store of the messages.
     pub(crate) fn store(&self) -> Option<&StreamStore> {
         self.store.get().map(|(store, _)| store)
     }

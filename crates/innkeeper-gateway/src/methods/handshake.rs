@@ -17,7 +17,6 @@ use crate::offering::{aggregate_capabilities, declare_all};
 use crate::offers::{CallerOffering, Need};
 use crate::request::{ClientRequest, Reply};
 
-/// The name and the version of the gateway for clients.
 const SERVER_INFO: Implementation<'static> =
     Implementation { name: "innkeeper", version: env!("CARGO_PKG_VERSION"), title: None };
 
@@ -117,7 +116,6 @@ impl Methods {
     }
 }
 
-/// Returns the revisions of an era.
 pub(crate) fn supported_versions(era: Era) -> Vec<Revision> {
     Revision::ALL.into_iter().filter(|revision| revision.era() == era).collect()
 }

@@ -14,7 +14,6 @@ use crate::item_names::ItemNames;
 use crate::server_use::{InUse, ServerUse};
 use crate::upstream::Upstream;
 
-/// A server of an offering.
 #[derive(Clone, Debug)]
 pub(crate) struct OfferedServer {
     pub(crate) name: Arc<str>,
@@ -86,7 +85,6 @@ impl OfferedServer {
         self.upstream.connection_number(&self.name)
     }
 
-    /// Returns whether the server declares a capability.
     pub(crate) fn declares(&self, capability: &str) -> bool {
         declares(&self.declared.capabilities, capability)
     }

@@ -11,7 +11,6 @@ pub(crate) const MAX_PAGE_ITEMS: usize = 1_000;
 /// Maximum size of a page in bytes, apart from the first item of the page.
 pub(crate) const MAX_PAGE_BYTES: usize = 4 << 20;
 
-/// One definition of a list.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ListItem {
     /// The name or the URI for clients.
@@ -28,7 +27,6 @@ pub(crate) struct ItemList {
     fingerprint: u64,
 }
 
-/// The items of one page.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ListPage<'a> {
     pub(crate) items: &'a [ListItem],
@@ -47,7 +45,6 @@ impl ItemList {
         Self { items, fingerprint: hasher.finish() }
     }
 
-    /// Returns all items.
     pub(crate) fn items(&self) -> &[ListItem] {
         &self.items
     }

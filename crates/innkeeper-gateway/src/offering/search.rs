@@ -29,7 +29,6 @@ pub(crate) struct ToolSearch {
 /// The tools that some clients may use.
 #[derive(Debug)]
 struct PermittedTools {
-    /// Whether each tool of the search is permitted.
     permitted: Box<[bool]>,
     index: OnceLock<ToolIndex>,
 }
@@ -119,7 +118,6 @@ impl ToolSearch {
         suggest_names(names.filter(|name| permits(name)), name)
     }
 
-    /// Returns whether each tool of the search is permitted.
     pub(crate) fn permitted(&self, permits: impl Fn(&str) -> bool) -> Box<[bool]> {
         self.tools.iter().map(|tool| permits(&tool.name)).collect()
     }

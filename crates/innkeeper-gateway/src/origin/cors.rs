@@ -14,7 +14,6 @@ use http::{HeaderMap, HeaderValue, Method};
 
 use super::OriginCheck;
 
-/// Methods of the endpoints.
 const METHODS: &str = "GET, POST, DELETE";
 
 /// Request headers that a page may set, in lower case, in addition to the headers of MCP.

@@ -66,7 +66,6 @@ impl Callback for ParkingCallback {
     }
 }
 
-/// Where the notifications of a request go.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestStream {
     pub(crate) sink: MessageSink,

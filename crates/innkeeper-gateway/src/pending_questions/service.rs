@@ -50,7 +50,6 @@ impl From<&ApprovalConfig> for QuestionOptions {
 pub struct PendingQuestions {
     store: Arc<dyn QuestionStore>,
     options: QuestionOptions,
-    /// The name of this process in questions.
     process: Arc<str>,
 }
 
@@ -77,7 +76,6 @@ impl PendingQuestions {
         &self.process
     }
 
-    /// Returns whether calls of a tool need an approval.
     pub(crate) fn need_approval(&self, tool: &ItemNames) -> bool {
         self.options.tools.iter().any(|pattern| tool.match_pattern(pattern))
     }

@@ -15,7 +15,6 @@ use crate::principal::Principal;
 use crate::redis_client::Reply;
 use crate::store_error::StoreError;
 
-/// What one replica owns.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum OwnedKey {
     /// A session, by its id.
@@ -104,7 +103,6 @@ pub(crate) enum Claim {
     Unknown,
 }
 
-/// The keys that this replica owns.
 #[derive(Debug, Default)]
 pub(super) struct OwnedKeys {
     by_key: RwLock<HashMap<OwnedKey, Arc<Ownership>>>,

@@ -44,7 +44,6 @@ pub(crate) struct SessionRecord {
     pub(crate) principal: String,
     /// What the endpoint is called among replicas.
     pub(crate) endpoint: String,
-    /// The protocol revision.
     pub(crate) revision: String,
     pub(crate) capabilities: Box<RawValue>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -63,7 +62,6 @@ pub(crate) struct CallRecord {
     pub(crate) session: Option<Box<str>>,
     /// The number of the stream for the response.
     pub(crate) stream: u64,
-    /// The id of the client's request.
     pub(crate) request: Box<RawValue>,
     /// The name that the client called.
     pub(crate) item: String,
@@ -100,7 +98,6 @@ impl EntryKind {
     }
 }
 
-/// An entry of the log of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LogEntry {
     /// The position of the message; of the last message for [`EntryKind::Closed`].
@@ -109,7 +106,6 @@ pub(crate) struct LogEntry {
     pub(crate) message: Bytes,
 }
 
-/// The log of a stream.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct StreamLog {
     /// The ids of the requests whose responses belong to the stream, as JSON.
@@ -120,7 +116,6 @@ pub(crate) struct StreamLog {
 /// The id of a call with the key of its session or principal.
 type CallName = (OwnedKey, String);
 
-/// The records of calls that have ended.
 #[derive(Debug)]
 pub(super) struct EndedCalls {
     sender: mpsc::Sender<CallName>,

@@ -14,7 +14,6 @@ use crate::owned_calls::{OwnedCalls, OwnedRequest};
 use crate::principal::Principal;
 use crate::rate_limits::RateLimits;
 
-/// The replicas of one Redis.
 struct Cluster {
     server: RedisServer,
     replicas: Vec<Replicas>,

@@ -50,7 +50,6 @@ fn network(address: IpAddr) -> IpAddr {
     }
 }
 
-/// An open connection.
 #[derive(Debug)]
 pub(super) struct AdmittedConnection(Option<(Arc<AddressLimit>, IpAddr)>);
 

@@ -36,7 +36,6 @@ impl fmt::Display for Stall {
     }
 }
 
-/// The requests of one connection.
 #[derive(Debug)]
 pub(super) struct ConnectionWatch {
     limit: Duration,

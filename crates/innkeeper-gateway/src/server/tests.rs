@@ -51,7 +51,6 @@ impl TestClient {
         Self::send_until(bytes, std::future::pending()).await
     }
 
-    /// Sends bytes to a server that closes.
     async fn send_until(bytes: &[u8], closing: impl Future<Output = ()> + Send + 'static) -> Self {
         let (mut stream, far) = tokio::io::duplex(4 << 10);
         let mut serving = JoinSet::new();

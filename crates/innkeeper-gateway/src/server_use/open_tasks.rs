@@ -42,7 +42,6 @@ pub(crate) struct OpenTask {
     pub(crate) principal: Principal,
     /// The connection or session that created the task, if there was one.
     pub(crate) client: Weak<Client>,
-    /// The number of the connection to the server.
     connection: Option<u64>,
     expires: Instant,
     _counted: Reservation,
@@ -84,7 +83,6 @@ impl OpenTasks {
         tasks.insert(task.ids.of_server.clone(), task);
     }
 
-    /// Returns the ids and the client of a task.
     pub(crate) fn find(&self, id: &str) -> Option<(TaskIdPair, Option<Arc<Client>>)> {
         let tasks = self.tasks();
         let task = tasks.get(id)?;

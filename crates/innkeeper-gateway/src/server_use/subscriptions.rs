@@ -7,7 +7,6 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The subscribed resources by URI.
 #[derive(Debug, Default)]
 pub(crate) struct ResourceSubscriptions(Mutex<HashMap<Box<str>, Resource>>);
 
@@ -18,7 +17,6 @@ struct Resource {
     users: usize,
 }
 
-/// A request for one resource.
 #[derive(Debug)]
 pub(crate) struct ResourceUse<'a> {
     owner: &'a ResourceSubscriptions,

@@ -48,7 +48,6 @@ pub(crate) struct ServersContext<'a> {
 }
 
 impl ServersBuilder {
-    /// Creates a builder for servers that have one client.
     pub(crate) fn for_one_client() -> Self {
         let callbacks = GatewayCallbacks { sole_client: Some(SoleClient::default()) };
         Self { callbacks, ..Self::default() }

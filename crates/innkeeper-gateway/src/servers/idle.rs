@@ -385,7 +385,6 @@ impl Servers {
     }
 }
 
-/// The memory of all servers.
 struct MemoryUsage {
     exceeds: bool,
     /// The largest server with its memory in bytes.

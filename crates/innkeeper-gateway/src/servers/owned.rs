@@ -13,7 +13,6 @@ use crate::principal::Principal;
 use crate::replicas::{Claim, OwnedKey, Replicas};
 use crate::store_error::StoreError;
 
-/// The servers of one of several replicas.
 #[derive(Debug)]
 pub(super) struct ReplicatedServers {
     replicas: Replicas,

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use innkeeper_host::config::{Share, TransportConfig};
 use innkeeper_host::{Config, HostBuilder};
 
-/// Completes the builder of a host.
 pub(crate) type PrepareHost = Arc<dyn Fn(HostBuilder) -> HostBuilder + Send + Sync>;
 
 /// The servers of a gateway that not all clients share.

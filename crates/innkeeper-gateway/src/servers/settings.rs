@@ -12,7 +12,6 @@ use innkeeper_host::config::{RestartPolicy, TransportConfig};
 pub(crate) struct ServerSettings {
     idle_timeouts: HashMap<String, Duration>,
     dependencies: HashMap<String, Vec<String>>,
-    /// The servers with processes of their own.
     processes: HashSet<String>,
     stoppable: Arc<HashSet<String>>,
     /// The servers that the host restarts after a failure.
@@ -69,7 +68,6 @@ impl ServerSettings {
         self.idle_timeouts.values().min().copied()
     }
 
-    /// Returns the servers that a server depends on.
     pub(crate) fn dependencies(&self, name: &str) -> &[String] {
         self.dependencies.get(name).map_or(&[], Vec::as_slice)
     }
@@ -79,7 +77,6 @@ impl ServerSettings {
         self.dependencies(name).iter().any(|known| known == dependency)
     }
 
-    /// Returns whether a server has processes of its own.
     pub(crate) fn has_process(&self, name: &str) -> bool {
         self.processes.contains(name)
     }

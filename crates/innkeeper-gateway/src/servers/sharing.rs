@@ -43,7 +43,6 @@ pub(crate) struct SharedHost {
 #[derive(Debug)]
 pub(crate) struct Sharing {
     pub(super) private: PrivateServers,
-    /// The names of these servers.
     names: Arc<HashSet<String>>,
     /// What a client without hosts of its own sees.
     pub(super) shared_view: Arc<View>,
@@ -178,7 +177,6 @@ impl Servers {
         self.sharing.closed.initialized()
     }
 
-    /// Returns whether an endpoint offers a singleton server.
     pub(super) fn has_singletons(&self, endpoint: usize) -> bool {
         let Some(singleton) = &self.sharing.private.singleton else { return false };
         let mut names = singleton.config.servers.keys();

@@ -35,11 +35,9 @@ pub(crate) enum PatternError {
     Invalid(#[from] regex::Error),
 }
 
-/// A pattern of a search.
 #[derive(Clone, Debug)]
 pub(crate) struct TextPattern(Regex);
 
-/// A match with its surroundings.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TextMatch {
     /// Offset of the match in bytes.
@@ -48,7 +46,6 @@ pub(crate) struct TextMatch {
     pub(crate) text: String,
 }
 
-/// The result of a search.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TextMatches {
     pub(crate) matches: Vec<TextMatch>,

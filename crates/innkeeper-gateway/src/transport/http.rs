@@ -48,7 +48,6 @@ pub(crate) use response::{KEEP_ALIVE, SILENCE, event_response, keep_alive, slow_
 use response::{rejected, rpc_error_response};
 use session::Sessions;
 
-/// The state of the HTTP transport.
 #[derive(Debug)]
 pub(crate) struct HttpTransport {
     pub(crate) gateway: Arc<GatewayState>,
@@ -305,7 +304,6 @@ fn parse(body: &[u8]) -> Result<Message<'_>, Box<Response<Body>>> {
     })
 }
 
-/// Returns whether a message is of the modern era.
 fn is_modern(message: &Incoming<'_>) -> bool {
     match message {
         Incoming::Request { params, .. } | Incoming::Notification { params, .. } => {

@@ -198,7 +198,6 @@ fn rejection_error(rejection: RequestRejection, id: &RequestId) -> RpcError {
     RpcError::new(envelope::code::INVALID_REQUEST, message)
 }
 
-/// Returns the response as a line.
 pub(super) fn response_line(id: &RequestId, reply: &Reply) -> Bytes {
     let mut line = Vec::new();
     let written = match reply {

@@ -43,12 +43,10 @@ impl DormantServers {
         self.first_starts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the servers that the gateway stopped.
     pub(crate) fn stopped(&self) -> Arc<StoppedServers> {
         self.stopped.load_full()
     }
 
-    /// Returns whether the gateway stopped a server.
     pub(crate) fn is_stopped(&self, name: &str) -> bool {
         self.stopped.load().contains_key(name)
     }

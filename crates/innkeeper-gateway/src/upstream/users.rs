@@ -7,7 +7,6 @@ use tokio::time::Instant;
 
 use crate::principal::Principal;
 
-/// The users of one host.
 #[derive(Debug)]
 pub(crate) struct HostUsers {
     /// The principal whose share the processes use: the local user for servers that several principals

@@ -16,7 +16,6 @@ use crate::rules::ToolChainRule;
 /// is then less exact, the verdict is the same.
 const MAX_ALIGNED_PAIRS: usize = 4_000_000;
 
-/// The calls of one response.
 struct Response<'c, 'r> {
     calls: &'c [Call<'r>],
     /// The keys of the calls, sorted, because parallel calls have no order.
@@ -92,7 +91,6 @@ fn responses<'c, 'r>(calls: &'c [Call<'r>]) -> Vec<Response<'c, 'r>> {
     with_keys.collect()
 }
 
-/// Returns the blocks between equal responses.
 fn blocks<'b, 'c, 'r>(
     golden: &'b [Response<'c, 'r>],
     actual: &'b [Response<'c, 'r>],

@@ -17,7 +17,6 @@ pub(super) fn compare_outcomes(golden: &RunOutput<'_>, actual: &RunOutput<'_>) -
     vec![Mismatch::OutcomeChanged { expected, actual: got }]
 }
 
-/// Compares the sequences of errors.
 pub(super) fn compare_errors(
     golden: &RunOutput<'_>,
     actual: &RunOutput<'_>,

@@ -62,7 +62,6 @@ pub(super) fn find_mismatches(
     mismatches
 }
 
-/// Returns the calls of forbidden tools.
 pub(super) fn find_forbidden(actual: &RunOutput<'_>, forbidden: &[String]) -> Vec<Mismatch> {
     let counts = count_calls(actual, |tool| forbidden.iter().any(|name| name == tool)).into_iter();
     counts
@@ -136,7 +135,6 @@ fn calls<'o>(
 /// The calls of two runs that stand for each other, and those that stand alone.
 pub(super) struct Matching<'c, 'r> {
     pub(super) pairs: Vec<CallPair<'c, 'r>>,
-    /// The other calls of the golden.
     pub(super) missing: Vec<&'c Call<'r>>,
     /// The other calls of the run.
     pub(super) extra: Vec<&'c Call<'r>>,
@@ -204,7 +202,6 @@ pub(super) fn extra_call(call: &Call<'_>) -> Mismatch {
     Mismatch::ExtraCall { place: call.place, call: call.describe() }
 }
 
-/// Returns the place in the report.
 fn place(mismatch: &Mismatch) -> Option<CallPlace> {
     match mismatch {
         Mismatch::MissingCall { place, .. }

@@ -4,7 +4,6 @@ use serde_json::Value;
 
 use super::*;
 
-/// A golden of the repository.
 const LIBRARY: &str = include_str!("../../../../tests/goldens/ollama/edge_case_calls_in_text.json");
 
 fn changed(from: &str, to: &str) -> String {

@@ -7,7 +7,6 @@ use super::secrets::{MAX_PASSES, Secrets};
 use super::strings::Strings;
 use crate::file::{Chunk, ChunkData};
 
-/// A body as one text.
 pub(super) struct Body {
     text: String,
     /// The beginning of a character whose rest never arrived.

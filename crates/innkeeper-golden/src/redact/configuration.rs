@@ -64,7 +64,6 @@ pub(super) fn redact_servers(text: &str, secrets: &mut Secrets) -> String {
     apply(text, &normalize(edits))
 }
 
-/// Returns the literal secrets of a leaf.
 fn server_literals(text: &str, document: &Document, leaf: &Leaf, value: &str) -> Vec<Literal> {
     let path: Vec<String> = document
         .path(leaf)
@@ -116,7 +115,6 @@ fn literals(value: &str, name: &str) -> Vec<Literal> {
     found
 }
 
-/// Returns the credentials of the URLs in a value.
 fn url_credentials(value: &str) -> Vec<Literal> {
     let mut found = Vec::new();
     let mut at = 0;

@@ -43,9 +43,7 @@ pub(super) struct Leaf {
     pub(super) kind: LeafKind,
     /// Where it stands in the text, without quotes.
     pub(super) raw: Range<usize>,
-    /// The container.
     frame: usize,
-    /// Where it is in its container.
     segment: Segment,
 }
 
@@ -55,7 +53,6 @@ impl Leaf {
         Self { kind: LeafKind::Plain, raw, frame: usize::MAX, segment: Segment::Index(0) }
     }
 
-    /// Returns the key of a member's string.
     pub(super) fn member_key(&self) -> Option<Range<usize>> {
         match (&self.segment, self.kind) {
             (Segment::Key(key), LeafKind::String) => Some(key.clone()),

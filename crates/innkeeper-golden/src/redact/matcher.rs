@@ -23,7 +23,6 @@ const START_BITS: u32 = 18;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Match {
     pub(super) range: Range<usize>,
-    /// The position of the secret.
     pub(super) secret: usize,
 }
 

@@ -17,7 +17,6 @@ const ESCAPED_BY_JAVASCRIPT: &AsciiSet =
 pub(super) struct Needle {
     pub(super) bytes: Vec<u8>,
     pub(super) form: Form,
-    /// The position of the secret.
     pub(super) secret: usize,
 }
 

@@ -29,7 +29,6 @@ pub(super) type Visit<'v> = dyn FnMut(&str, Value<'_>) -> Result<(), RedactError
 
 type Visited = Result<(), RedactError>;
 
-/// Visits all places.
 pub(super) fn visit(golden: &mut Golden, visit: &mut Visit<'_>) -> Visited {
     let Golden {
         version: _,

@@ -31,7 +31,6 @@ pub(super) const MAX_PASSES: usize = 8;
 /// The name of what the detector finds.
 const CREDENTIAL_NAME: &str = "credential";
 
-/// The beginning of each placeholder.
 const PLACEHOLDER_START: &str = "[redacted:";
 
 /// Words before the credentials in a header.
@@ -57,7 +56,6 @@ struct Secret {
     value: String,
 }
 
-/// All secrets with their search.
 pub(super) struct Secrets {
     items: Vec<Secret>,
     placeholders: Vec<String>,
@@ -171,7 +169,6 @@ impl Secrets {
         self.outside_of_placeholders(text, self.everywhere.find(text))
     }
 
-    /// Returns the matches in a URL of the model.
     pub(super) fn find_in_url(&self, text: &[u8]) -> Vec<Match> {
         let mut matches = self.everywhere.find(text);
         matches.extend(self.in_urls.find(text));

@@ -16,7 +16,6 @@ use super::secrets::Secrets;
 /// Maximum size of a value that is shown to the detector with its key.
 const MAX_MEMBER_BYTES: usize = 1024;
 
-/// The strings of a text.
 pub(super) struct Strings<'t> {
     text: &'t str,
     leaves: Vec<Leaf>,
@@ -46,7 +45,6 @@ impl<'t> Strings<'t> {
         strings
     }
 
-    /// Takes the strings of a body.
     pub(super) fn from_body(text: &'t str) -> Self {
         let mut strings =
             Self { text, leaves: Vec::new(), group_keys: Default::default(), plain: Vec::new() };

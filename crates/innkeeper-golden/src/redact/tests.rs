@@ -131,7 +131,6 @@ fn body(golden: &Golden) -> String {
     String::from_utf8(bytes).unwrap()
 }
 
-/// Redacts a body in one chunk.
 fn redact_body(text: &str, secrets: &[KnownSecret]) -> Result<String, RedactError> {
     let mut golden = golden_with_chunks(&[text.as_bytes()]);
     redact(&mut golden, secrets, find_nothing)?;

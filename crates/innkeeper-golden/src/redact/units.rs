@@ -73,7 +73,6 @@ impl Units {
         }
     }
 
-    /// Returns the readings.
     pub(super) fn as_slice(&self) -> &[Unit] {
         &self.items[..self.len]
     }

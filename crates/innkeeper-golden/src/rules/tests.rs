@@ -13,7 +13,6 @@ fn parse(text: &str) -> Result<Rules, RulesError> {
     Rules::from_json(text.as_bytes())
 }
 
-/// Returns the message with its cause.
 fn message(text: &str) -> String {
     let error = parse(text).unwrap_err();
     let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();

@@ -28,7 +28,6 @@ pub(super) struct Token {
     pub(super) clause: usize,
 }
 
-/// A text as words.
 #[derive(Debug, Default)]
 pub(super) struct Text {
     pub(super) tokens: Vec<Token>,

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-/// The key of a cache entry.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct CacheKey {
     item: Arc<CachedItem>,
@@ -62,7 +61,6 @@ impl CacheKey {
         self.item == other.item
     }
 
-    /// Returns whether the item is a resource.
     pub(super) fn is_resource(&self) -> bool {
         matches!(*self.item, CachedItem::Resource(_))
     }

@@ -59,7 +59,6 @@ pub(crate) async fn get_prompt(
     result.map_err(|error| error.with_called_name(name))
 }
 
-/// Returns the problems of a prompt's arguments.
 fn prompt_argument_problems(
     required: &[Box<str>],
     arguments: &Map<String, Value>,

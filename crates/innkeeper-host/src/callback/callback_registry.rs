@@ -49,7 +49,6 @@ impl CallbackRegistry {
         });
     }
 
-    /// Returns whether the host has no callback.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.load().is_empty()
     }
@@ -89,7 +88,6 @@ impl CallbackRegistry {
         self.find(server, kind).map(|(entry, _)| entry.capabilities)
     }
 
-    /// Returns whether a callback handles this kind of request of this server.
     pub(crate) fn has_callback(&self, server: &str, kind: RequestKind) -> bool {
         self.find(server, kind).is_some()
     }

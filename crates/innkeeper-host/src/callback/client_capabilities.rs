@@ -16,7 +16,6 @@ const MAX_CAPABILITIES_BYTES: usize = 64 << 10;
 /// Maximum number of characters shown of a method.
 const MAX_SHOWN_CHARS: usize = 64;
 
-/// The capabilities of a remote client.
 #[derive(Debug)]
 pub(crate) struct ClientCapabilities {
     raw: Arc<RawValue>,

@@ -82,7 +82,6 @@ struct FormFields<'f> {
 }
 
 impl<'f> FormFields<'f> {
-    /// Reads the fields of a schema. Returns whether all levels were read.
     fn read_fields(&mut self, schema: &'f Value, levels: usize) -> bool {
         let Some(fields) = schema.get("properties").and_then(Value::as_object) else {
             return true;
@@ -112,7 +111,6 @@ impl<'f> FormFields<'f> {
         item_has_fields && self.read_fields(field, levels)
     }
 
-    /// Reads the labels of choices.
     fn read_choices(&mut self, name: &'f str, field: &'f Value) {
         for field in [field, &field["items"]] {
             for member in ["enum", "enumNames"] {

@@ -58,7 +58,6 @@ pub(crate) struct EntryFindings {
     pub(crate) warnings: Vec<SecurityWarning>,
     /// The guard's findings in definitions and instructions.
     pub(crate) definitions: Vec<DefinitionFinding>,
-    /// The differences from the pins.
     pub(crate) mismatches: Vec<PinMismatch>,
 }
 
@@ -213,7 +212,6 @@ impl CatalogEntry {
         Some((ItemKind::Template, reason))
     }
 
-    /// Returns the route of the server's resources.
     pub(crate) fn resource_route(&self) -> ResourceRoute {
         let timeout = self.config.calls.timeout;
         let scanner = self.content_scanners.resources.clone();

@@ -9,10 +9,8 @@ use crate::guard::{self, ItemKind, Verdict};
 /// The guard's verdict on a definition, or on the instructions if there is no item.
 pub(crate) type DefinitionFinding = (Option<(ItemKind, Box<str>)>, Verdict);
 
-/// An excluded item with the reason.
 type ExcludedItem<V> = (Definition<V>, String);
 
-/// An excluded tool.
 #[derive(Clone, Debug)]
 pub(crate) struct ExcludedTool {
     pub(crate) tool: Definition<Tool>,
@@ -64,7 +62,6 @@ impl ExcludedItems {
         );
     }
 
-    /// Adds the excluded items to a listing.
     pub(super) fn restore_into(&self, listing: &mut ServerListing) {
         fn add<V: Clone>(to: &mut Vec<Definition<V>>, out: &[ExcludedItem<V>]) {
             to.extend(out.iter().map(|(item, _)| item.clone()));
@@ -88,13 +85,11 @@ impl ExcludedItems {
         Some(&item.reason)
     }
 
-    /// Returns the reason why a prompt is excluded.
     pub(crate) fn prompt_reason(&self, name: &str) -> Option<&str> {
         let out = self.prompts.iter().find(|(prompt, _)| prompt.view.name == name);
         out.map(|(_, reason)| reason.as_str())
     }
 
-    /// Returns the reason why a resource is excluded.
     pub(super) fn resource_reason(&self, uri: &str) -> Option<&str> {
         let out = self.resources.iter().find(|(resource, _)| resource.view.uri == uri);
         out.map(|(_, reason)| reason.as_str())

@@ -10,7 +10,6 @@ use crate::connection::Connection;
 use crate::guard::Scanner;
 use crate::schema::{ArgumentSchema, ResultSchema};
 
-/// The route to a tool.
 #[derive(Debug)]
 pub(crate) struct ToolRoute {
     pub(crate) public_name: Box<str>,
@@ -44,7 +43,6 @@ pub(crate) struct CallHints {
     pub(crate) as_task: bool,
 }
 
-/// The route to a prompt.
 #[derive(Debug)]
 pub(crate) struct PromptRoute {
     pub(crate) name: Box<str>,
@@ -55,10 +53,8 @@ pub(crate) struct PromptRoute {
     pub(crate) connection: Arc<Connection>,
 }
 
-/// The route to the resources of one server.
 #[derive(Clone, Debug)]
 pub(crate) struct ResourceRoute {
-    /// The timeout of a read.
     pub(crate) timeout: Duration,
     /// The scanner for attacks; `None` if scanning is off.
     pub(crate) scanner: Option<Arc<Scanner>>,

@@ -22,9 +22,7 @@ pub(crate) struct CallPermits(Mutex<PermitTable>);
 #[derive(Debug)]
 struct PermitTable {
     free: usize,
-    /// The calls without a principal.
     without_principal: PrincipalCalls,
-    /// Only principals with calls.
     principals: HashMap<Arc<str>, PrincipalCalls, RandomState>,
     /// The number of the last ticket or grant.
     last_number: u64,

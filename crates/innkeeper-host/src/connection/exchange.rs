@@ -91,7 +91,6 @@ impl Connection {
             .break_value()
     }
 
-    /// Sends one attempt.
     pub(super) async fn send(
         &self,
         spec: &RequestSpec<'_>,

@@ -24,9 +24,7 @@ use negotiation::Negotiation;
 /// The client information that the host sends to servers.
 #[derive(Clone, Debug)]
 pub(crate) struct ClientInfo {
-    /// Name of the application.
     pub(crate) name: String,
-    /// Version of the application.
     pub(crate) version: String,
 }
 
@@ -58,7 +56,6 @@ pub(crate) struct HandshakeClient<'a> {
     pub(crate) capabilities: Box<RawValue>,
 }
 
-/// The result of a handshake.
 #[derive(Debug)]
 pub(crate) struct HandshakeResult {
     pub(crate) revision: Revision,

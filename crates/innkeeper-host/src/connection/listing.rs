@@ -144,7 +144,6 @@ pub(crate) fn report_quarantined(
     }
 }
 
-/// Logs the missing lists and publishes an event for each.
 pub(crate) fn report_missing(events: &EventPublisher, server: &Arc<str>, listing: &ServerListing) {
     for MissingList { list, reason } in &listing.missing {
         tracing::warn!(target: REPORTED_TARGET, server = &**server, list, reason, "list not read");
@@ -175,7 +174,6 @@ pub(crate) async fn read_all(
 /// A list of prompts, resources or templates that could not be read.
 #[derive(Debug)]
 pub(crate) struct ListFailure {
-    /// Method of the list.
     pub(crate) list: &'static str,
     pub(crate) error: CallError,
 }

@@ -96,7 +96,6 @@ impl LogLevels {
         self.table().by_server.insert(server.clone(), level);
     }
 
-    /// Returns the level of a server.
     pub(crate) fn get(&self, server: &str) -> Option<LogLevel> {
         let table = self.table();
         table.by_server.get(server).copied().or(table.all)

@@ -37,7 +37,6 @@ impl ClientMeta {
         self.log_level.store(number.map_or(0, |(_, number)| number), Ordering::Relaxed);
     }
 
-    /// Returns the level of the log messages.
     pub(crate) fn log_level(&self) -> Option<LogLevel> {
         let index = usize::from(self.log_level.load(Ordering::Relaxed)).checked_sub(1)?;
         LogLevel::ALL.get(index).copied()
@@ -101,7 +100,6 @@ impl CallerMeta {
         Self { capabilities, ..self }
     }
 
-    /// Returns the keys of the members.
     pub(crate) fn keys(&self) -> impl Iterator<Item = &str> {
         self.members.iter().map(|(key, _)| &**key)
     }

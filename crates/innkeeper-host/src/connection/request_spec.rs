@@ -33,7 +33,6 @@ pub(crate) struct RequestSpec<'a> {
     pub(crate) options: RequestOptions<'a>,
 }
 
-/// What a request has to do with a task.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TaskUse<'a> {
     None,
@@ -88,7 +87,6 @@ impl<'a> RequestSpec<'a> {
     }
 }
 
-/// The parameters of a request.
 #[derive(Clone, Copy)]
 pub(crate) enum RequestParams<'a> {
     /// An object with these members and those of the attempt.
@@ -109,7 +107,6 @@ pub(crate) struct RequestMeta<'a> {
     pub(crate) requests_progress: bool,
 }
 
-/// The parameters of one attempt.
 pub(super) struct AttemptParams<'a> {
     pub(super) request: RequestParams<'a>,
     pub(super) id: u64,

@@ -129,7 +129,6 @@ pub(super) fn check_raw_result(
     }
 }
 
-/// Returns whether a result of this method requests input.
 fn requests_input(method: &str, result: &str) -> bool {
     let mut members = skim::members(result);
     match method {

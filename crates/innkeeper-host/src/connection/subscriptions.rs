@@ -24,7 +24,6 @@ pub(crate) struct Subscriptions {
     changed: Notify,
 }
 
-/// The outcome of a change to the subscriptions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SubscribeOutcome {
     /// The subscription changed.

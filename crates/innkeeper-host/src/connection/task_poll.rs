@@ -307,7 +307,6 @@ impl TaskPoll<'_> {
     }
 }
 
-/// Returns the result of a terminal task.
 fn task_result(task: Task) -> Result<Box<RawValue>, RequestError> {
     let error = task.error.as_deref().and_then(ErrorObject::from_raw);
     let status = match (task.status, task.result, error) {

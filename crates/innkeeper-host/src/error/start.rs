@@ -144,7 +144,6 @@ impl ServerFailure {
     }
 }
 
-/// The phase and the reason of a failure.
 struct FailedPhase<'a>(&'a ServerFailure);
 
 impl fmt::Display for FailedPhase<'_> {

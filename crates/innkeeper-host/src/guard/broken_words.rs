@@ -91,7 +91,6 @@ pub(super) fn prepare() {
     LazyLock::force(&COMPILED);
 }
 
-/// Returns the sentences in broken words of a plain text.
 pub(super) fn find_broken_sentences(plain: &str) -> Vec<(FindingKind, &'static str)> {
     let letters = letters_only(plain.as_bytes());
     SENTENCES

@@ -24,7 +24,6 @@ const TOO_MANY_WORDS: &str = "not scanned: more than 4096 addresses in one text"
 const TOO_MANY_URLS: &str = "not scanned: more than 8 addresses inside one another";
 const TOO_LONG_ADDRESS: &str = "not scanned: an address of more than 4 KiB";
 
-/// The result of a search for an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AddressSearch {
     Found,
@@ -33,7 +32,6 @@ pub(super) enum AddressSearch {
     Incomplete(&'static str),
 }
 
-/// Searches the words of a text for a metadata address.
 pub(super) fn find_metadata_address(text: &str) -> AddressSearch {
     // A server may end its text at NUL, and so ends the word.
     let words = text

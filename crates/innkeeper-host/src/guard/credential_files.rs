@@ -1,6 +1,5 @@
 //! Detects paths of credential files in all notations (OWASP MCP01, MCP05).
 
-/// File names of credential files in any directory.
 const CREDENTIAL_FILE_NAMES: [&str; 22] = [
     ".env",
     ".netrc",

@@ -20,7 +20,6 @@ const QUOTATION_CONTEXT_BYTES: usize = 160;
 /// Maximum number of matches of a rule that are checked in a text.
 const MAX_MATCHES: usize = 256;
 
-/// The origin of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TextSource {
     /// A definition or instructions of a server.

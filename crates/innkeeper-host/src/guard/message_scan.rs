@@ -81,7 +81,6 @@ impl<'p> MessageScan<'p> {
         }
     }
 
-    /// Returns the text of a node and the texts encoded in it.
     pub(super) fn forms(&mut self, node: TextNode<'_>) -> Vec<NormalizedText> {
         let normalized = normalized_forms(node.text, &mut self.budget);
         if let Some(reason) = normalized.incomplete {
@@ -118,7 +117,6 @@ impl<'p> MessageScan<'p> {
         forms
     }
 
-    /// Ends the scan.
     pub(super) fn into_verdict(mut self, mode: GuardMode) -> Option<Verdict> {
         for (kind, reason) in self.joined.find_split_sentences() {
             self.add(kind, &[], reason);

@@ -37,7 +37,6 @@ impl Default for DecodeBudget {
     }
 }
 
-/// The forms of a text.
 #[derive(Debug)]
 pub(super) struct NormalizedForms {
     pub(super) forms: Vec<NormalizedText>,

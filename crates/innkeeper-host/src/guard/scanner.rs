@@ -42,7 +42,6 @@ pub(crate) fn scan_definition(kind: ItemKind, raw: &RawValue, mode: GuardMode) -
     findings.into_verdict(mode)
 }
 
-/// Scans the instructions of a server.
 pub(crate) fn scan_instructions(text: &str, mode: GuardMode) -> Option<Verdict> {
     if mode == GuardMode::Off {
         return None;
@@ -131,7 +130,6 @@ impl Scanner {
         })
     }
 
-    /// Returns the kind of the scanned item.
     pub(crate) fn item_kind(&self) -> ItemKind {
         self.item_kind
     }
@@ -211,7 +209,6 @@ impl Scanner {
         findings.into_verdict(self.results)
     }
 
-    /// Scans the message and data of an error.
     pub(crate) fn scan_error(&self, message: &str, data: Option<&RawValue>) -> Option<Verdict> {
         if self.results == GuardMode::Off {
             return None;

@@ -66,7 +66,6 @@ fn what_is_off_is_not_scanned() {
     assert_eq!(scan_instructions(INJECTION, GuardMode::Off), None);
 }
 
-/// Returns a configuration with one unreachable server and this guard.
 fn unreachable(guard: &Value) -> Config {
     let entry = json!({"url": "http://127.0.0.1:1/mcp", "required": false, "guard": guard});
     let file = json!({"servers": {"one": entry}});

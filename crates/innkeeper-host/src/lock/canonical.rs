@@ -14,7 +14,6 @@ use sha2::{Digest, Sha256};
 /// parsed values elsewhere.
 const MAX_CANONICAL_DEPTH: usize = 128;
 
-/// Hashes a text.
 pub(super) fn hash_text(text: &str) -> String {
     format!("sha256:{:x}", Sha256::digest(text))
 }

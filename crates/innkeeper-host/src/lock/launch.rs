@@ -40,7 +40,6 @@ pub enum InProcessType {
     InProcess,
 }
 
-/// Returns the launch of a transport and its package, if any.
 pub(super) fn from_transport(transport: &TransportConfig) -> (PinnedLaunch, Option<Package>) {
     let launch = match transport {
         TransportConfig::Stdio { command, args, cwd, .. } => {

@@ -22,7 +22,6 @@ impl Package {
     }
 }
 
-/// The options of a kind of package runner.
 struct PackageRunnerOptions {
     names: &'static [&'static str],
     /// Number of components in an exact version.
@@ -33,7 +32,6 @@ struct PackageRunnerOptions {
     extra_package_options: &'static [&'static str],
     /// Options whose value is a shell command.
     shell_options: &'static [&'static str],
-    /// Other options with a value.
     value_options: &'static [&'static str],
 }
 

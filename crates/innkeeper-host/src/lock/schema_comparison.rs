@@ -35,7 +35,6 @@ const ANNOTATION_KEYWORDS: [&str; 8] = [
 
 type KeywordValue<'v> = Option<&'v Value>;
 
-/// Compares the schemas of one tool.
 #[derive(Debug)]
 pub(super) struct SchemaComparison<'a, 'c> {
     pub(super) names: &'a ToolNames<'a>,

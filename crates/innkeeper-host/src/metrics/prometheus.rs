@@ -21,7 +21,6 @@ const OUTCOMES: [CallOutcome; 8] = [
     CallOutcome::Cancelled,
 ];
 
-/// The metrics of one server at one time.
 #[derive(Debug)]
 pub(crate) struct ServerSample {
     pub(crate) server: Arc<str>,
@@ -129,7 +128,6 @@ impl TextWriter {
     }
 }
 
-/// Escapes a label value.
 fn escape_label(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }

@@ -38,7 +38,6 @@ struct StreamState {
     writer: Option<Waker>,
 }
 
-/// The state of the server's input.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum InputState {
     Flushed,
@@ -238,7 +237,6 @@ mod tests {
 
     use super::*;
 
-    /// A reader whose drop panics.
     struct PanicsOnDrop;
 
     impl AsyncRead for PanicsOnDrop {

@@ -17,7 +17,6 @@ pub(crate) enum ServerInstance {
 }
 
 impl ServerInstance {
-    /// Returns the id of the server process.
     pub(crate) fn id(&self) -> Option<u32> {
         self.child().map(ServerProcess::id)
     }

@@ -80,7 +80,6 @@ pub(crate) struct StartLimits {
     pub(crate) slots: StartSlots,
 }
 
-/// The endpoint of a server.
 #[derive(Debug)]
 pub(crate) enum Endpoint {
     /// A child process.
@@ -119,7 +118,6 @@ impl Endpoint {
     }
 }
 
-/// A server that has been started.
 #[derive(Debug)]
 pub(crate) struct StartedServer {
     pub(crate) instance: ServerInstance,
@@ -152,7 +150,6 @@ impl Drop for StartedServer {
     }
 }
 
-/// A failed launch.
 #[derive(Debug)]
 struct LaunchFailure {
     phase: StartPhase,

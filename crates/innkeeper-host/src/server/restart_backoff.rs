@@ -6,7 +6,6 @@ use tokio::time::Instant;
 
 use crate::backoff::{BACKOFF_RESET, INITIAL_BACKOFF, MAX_BACKOFF, doubled, with_jitter};
 
-/// The restart history of a server.
 #[derive(Debug, Default)]
 pub(crate) struct RestartBackoff {
     /// Restarts since the server was last ready for [`BACKOFF_RESET`].

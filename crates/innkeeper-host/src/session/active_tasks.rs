@@ -9,7 +9,6 @@ use super::active_task_guard::ActiveTaskGuard;
 use super::detached_requests::{self, DetachedReceiver, DetachedRequest, DetachedRequests};
 use super::{CallContext, Progress, Session};
 
-/// The tasks of one session.
 #[derive(Debug)]
 pub(super) struct ActiveTasks {
     waits: watch::Sender<TaskWaits>,

@@ -21,7 +21,6 @@ struct BudgetState {
     freed: Notify,
 }
 
-/// The memory budget of one session.
 #[derive(Clone, Debug)]
 pub(crate) struct Budget(Arc<BudgetState>);
 
@@ -30,7 +29,6 @@ impl Budget {
         Self(Arc::new(BudgetState { limit, held_bytes: AtomicUsize::new(0), freed: Notify::new() }))
     }
 
-    /// Returns whether the budget is exhausted.
     pub(super) fn is_full(&self) -> bool {
         self.0.held_bytes.load(Ordering::Relaxed) >= self.0.limit
     }

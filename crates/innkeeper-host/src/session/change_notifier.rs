@@ -9,7 +9,6 @@ use tokio::sync::{Notify, watch};
 use super::Session;
 use crate::cache::Cache;
 
-/// The lists that have changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ListChanges {
     pub(crate) tools: bool,
@@ -67,7 +66,6 @@ struct ToolChanges {
     reported: AtomicU64,
     /// Number of changes whose flags [`ChangeNotifier::next`] has returned.
     taken: AtomicU64,
-    /// Number of handled changes.
     handled: watch::Sender<u64>,
 }
 

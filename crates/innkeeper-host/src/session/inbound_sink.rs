@@ -112,7 +112,6 @@ impl InboundSink {
         self.0.events.publish(HostEvent::Reinitialized { server: self.0.server.clone() });
     }
 
-    /// Closes the session.
     pub(crate) fn close(&self, reason: UnavailableReason) {
         self.0.close(reason);
     }

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-/// The limits of one session.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SessionLimits {
     /// Maximum size of one line from the server in bytes. Default: 16 MiB, as in other hosts.

@@ -12,7 +12,6 @@ use super::SessionState;
 /// between two calls that an application makes one after the other.
 const QUIET_TIME: Duration = Duration::from_millis(100);
 
-/// The sessions of a host.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SessionDirectory(Arc<Mutex<Vec<Weak<SessionState>>>>);
 

@@ -14,18 +14,12 @@ use crate::session::RequestError;
 /// Maximum number of queued messages of any size: far more than the concurrent calls of a server.
 const MAX_QUEUED_MESSAGES: usize = 4096;
 
-/// A command for a transport.
 #[derive(Debug)]
 pub(crate) enum OutboundCommand {
     /// Send this message to the server.
     Send(OutboundMessage),
     /// Abandon this request, whose caller no longer waits.
-    Forget {
-        /// Id of the request.
-        id: u64,
-        /// Whether to notify the server.
-        notify_server: bool,
-    },
+    Forget { id: u64, notify_server: bool },
 }
 
 impl OutboundCommand {
@@ -34,10 +28,8 @@ impl OutboundCommand {
     }
 }
 
-/// A serialized message.
 #[derive(Debug)]
 pub(crate) struct OutboundMessage {
-    /// Kind of the message.
     pub(crate) kind: MessageKind,
     /// JSON text.
     pub(crate) body: Bytes,
@@ -57,9 +49,7 @@ impl OutboundMessage {
 pub(crate) enum MessageKind {
     /// A request.
     Request {
-        /// Id of the request.
         id: u64,
-        /// Method of the request.
         method: Cow<'static, str>,
         /// Name of the tool or prompt, or the URI, if a header must contain it.
         name: Option<Box<str>>,
@@ -67,10 +57,7 @@ pub(crate) enum MessageKind {
         header_params: Vec<(String, String)>,
     },
     /// A notification.
-    Notification {
-        /// Method of the notification.
-        method: Box<str>,
-    },
+    Notification { method: Box<str> },
     /// A response to a request of the server.
     Response,
 }
@@ -103,7 +90,6 @@ impl SharedQueue {
     }
 }
 
-/// The session's end of the queue.
 #[derive(Debug)]
 pub(super) struct OutboundSender(Arc<SharedQueue>);
 

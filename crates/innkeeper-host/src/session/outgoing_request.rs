@@ -12,7 +12,6 @@ use super::{CallContext, Progress, RequestError, RequestResult, Session, Session
 use crate::deadline::MAX_REQUEST_TIMEOUT;
 use crate::error::UnavailableReason;
 
-/// An outgoing request.
 #[derive(Debug)]
 pub(crate) struct OutgoingRequest<'a, P> {
     pub(crate) id: u64,
@@ -60,7 +59,6 @@ impl<'a, P> OutgoingRequest<'a, P> {
 pub(crate) struct HeaderValues<'a> {
     /// Tool, prompt, URI or task.
     pub(crate) name: Option<&'a str>,
-    /// Arguments of a tool.
     pub(crate) arguments: &'a [(String, String)],
 }
 

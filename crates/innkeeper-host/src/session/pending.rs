@@ -219,7 +219,6 @@ impl PendingRequests {
             self.table().detached_tasks.insert(task_id.into(), Instant::now() + lifetime, ());
     }
 
-    /// Records the end of a task.
     pub(super) fn end_task(&self, task_id: &str) {
         self.table().detached_tasks.remove(task_id);
     }
@@ -277,7 +276,6 @@ impl PendingRequests {
         Some(waiter.responder)
     }
 
-    /// Records a response.
     pub(super) fn record_response(&self) {
         if self.is_overdue() && self.overdue.swap(false, Ordering::AcqRel) {
             self.responded.notify_waiters();

@@ -17,7 +17,6 @@ pub(super) struct Waiter {
     pub(super) deadline: RequestDeadline,
 }
 
-/// A pending request.
 #[derive(Debug)]
 pub(super) struct PendingRequest {
     /// `None` after the response or the timeout.
@@ -25,7 +24,6 @@ pub(super) struct PendingRequest {
     /// Whether the deadline passed without a response.
     pub(super) timed_out: bool,
     pub(super) progress: Option<mpsc::Sender<Progress>>,
-    /// Last reported progress.
     pub(super) last_progress: f64,
     /// Time of the server's last activity on this request.
     pub(super) last_activity: Option<Instant>,
@@ -86,5 +84,4 @@ impl PendingRequest {
     }
 }
 
-/// Sends the response to the caller.
 pub(super) type Responder = oneshot::Sender<RequestResult>;

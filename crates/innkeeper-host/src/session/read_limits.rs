@@ -4,7 +4,6 @@ use super::budget::Budget;
 use super::neighbours::Neighbours;
 use super::{RateLimiter, SessionLimits};
 
-/// The limits of the reader of one session.
 #[derive(Debug)]
 pub(super) struct ReadLimits {
     pub(super) max_line_bytes: usize,

@@ -69,7 +69,6 @@ impl RequestSlots {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns whether a request is open.
     pub(super) fn is_busy(&self) -> bool {
         self.lock().open_count > 0
     }
@@ -104,7 +103,6 @@ impl RequestSlots {
     }
 }
 
-/// The slot of one open request.
 #[derive(Debug)]
 pub(super) struct RequestSlot {
     slots: Arc<RequestSlots>,

@@ -27,7 +27,6 @@ use crate::text::display_prefix;
 /// Maximum number of characters shown of a method name.
 const MAX_SHOWN_CHARS: usize = 64;
 
-/// The open requests of one server.
 #[derive(Debug)]
 pub(super) struct ServerRequests {
     callbacks: CallbackRegistry,
@@ -85,7 +84,6 @@ impl ServerRequests {
         }
     }
 
-    /// Returns whether the host has a callback.
     pub(super) fn has_callbacks(&self) -> bool {
         !self.callbacks.is_empty()
     }

@@ -152,7 +152,6 @@ impl SessionWriter {
         self.send_best_effort(|queue| envelope::write_notification(queue, method, params))
     }
 
-    /// Queues the cancellation of a request.
     pub(super) fn queue_cancellation(&self, request_id: u64) {
         let params = json!({ "requestId": request_id });
         self.queue_for_task(|queue| {

@@ -3,7 +3,6 @@
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
-/// The time limits of one shutdown.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ShutdownLimits {
     /// End of the wait for the calls in flight.
@@ -57,7 +56,6 @@ impl AwaitedShutdowns {
         }
     }
 
-    /// Returns the earliest deadline.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.0.borrow().deadline()
     }
@@ -75,7 +73,6 @@ impl AwaitedShutdowns {
     }
 }
 
-/// A guard of the limits of one shutdown.
 #[derive(Debug)]
 pub(crate) struct AwaitedShutdown<'a> {
     awaited: &'a AwaitedShutdowns,

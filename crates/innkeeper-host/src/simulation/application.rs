@@ -67,7 +67,6 @@ impl Disturbance {
     }
 }
 
-/// The running application.
 pub(super) struct Application {
     pub(super) host: Host,
     simulation: Simulation,
@@ -98,7 +97,6 @@ impl Application {
         }
     }
 
-    /// Starts an action.
     pub(super) fn perform(&mut self, action: ApplicationAction) {
         self.check_catalog();
         match action {

@@ -88,7 +88,6 @@ impl InjectedFault {
         Self::Flood,
     ];
 
-    /// Returns a random fault.
     pub(super) fn pick(rng: &mut fastrand::Rng) -> Self {
         Self::ALL[rng.usize(..Self::ALL.len())]
     }

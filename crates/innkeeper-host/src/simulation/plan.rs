@@ -20,12 +20,10 @@ pub(super) struct ServerPlan {
     config_version: u32,
 }
 
-/// The faults of a server.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PlannedFaults {
     /// Whether the server injects no faults.
     pub(super) healthy: bool,
-    /// The percentage of requests with a fault.
     pub(super) request_percent: u8,
     /// The percentage of launches that fail.
     pub(super) launch_percent: u8,
@@ -43,7 +41,6 @@ pub(super) struct PlannedLimits {
     cache_ttl_secs: u32,
 }
 
-/// The target of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CallTarget {
     /// A tool that must not run twice.
@@ -68,7 +65,6 @@ pub(super) struct PlannedCall {
     pub(super) fresh: bool,
 }
 
-/// An action of the application.
 #[derive(Clone, Debug)]
 pub(super) enum ApplicationAction {
     Calls(Vec<PlannedCall>),
@@ -173,7 +169,6 @@ impl ServerPlan {
     }
 }
 
-/// Returns the configuration of these servers.
 pub(super) fn config_json(servers: &[ServerPlan]) -> Value {
     let entries = servers.iter().map(|server| (server.name.clone(), server.config_entry()));
     json!({ "host": { "startTimeout": 60 }, "servers": entries.collect::<Map<_, _>>() })

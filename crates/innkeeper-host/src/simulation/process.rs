@@ -14,7 +14,6 @@ pub(super) enum ProcessSignal {
     Kill,
 }
 
-/// The state of a process.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ProcessState {
     Running,

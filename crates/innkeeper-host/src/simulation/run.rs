@@ -30,7 +30,6 @@ thread_local! {
     static PANICS: RefCell<Option<Vec<String>>> = const { RefCell::new(None) };
 }
 
-/// The outcome of a seed.
 #[derive(Debug, Default)]
 pub(super) struct SimulationOutcome {
     /// The violated invariants.
@@ -39,10 +38,8 @@ pub(super) struct SimulationOutcome {
     pub(super) trace: Vec<String>,
 }
 
-/// The events of a host with their times.
 pub(super) type RecordedEvents = Arc<Mutex<Vec<(Instant, HostEvent)>>>;
 
-/// Runs one seed on this thread.
 pub(super) fn run_seed(seed: u64) -> SimulationOutcome {
     install_panic_recorder();
     PANICS.set(Some(Vec::new()));

@@ -18,7 +18,6 @@ use super::state::Simulation;
 use crate::error::{ConnectFailureKind, UnavailableReason};
 use crate::session;
 
-/// A scheduled action of a server.
 enum ServerAction {
     Send(Vec<u8>),
     /// Responds to a request, unless the request was cancelled.
@@ -30,7 +29,6 @@ enum ServerAction {
     Exit(i32),
 }
 
-/// One launch of a server.
 pub(super) struct SimulatedServer {
     plan: ServerPlan,
     rng: Rng,
@@ -40,9 +38,7 @@ pub(super) struct SimulatedServer {
     action_count: u64,
     /// Responses to send together.
     held_responses: Vec<Vec<u8>>,
-    /// Whether the server stopped reading.
     stopped_reading: bool,
-    /// Whether this launch fails.
     launch_fails: bool,
     /// Whether the server lists an additional tool.
     has_extra_tool: bool,

@@ -14,7 +14,6 @@ pub(super) enum ServerIo {
     Transport { inbound: InboundSink, outbound: OutboundReceiver },
 }
 
-/// An input from the host.
 pub(super) enum HostInput {
     Message(Value),
     /// No caller waits for this response any more.

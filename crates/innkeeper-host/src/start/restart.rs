@@ -10,7 +10,6 @@ use crate::lifecycle::ServerState;
 use crate::server::launch::StartDeadline;
 use crate::shutdown;
 
-/// The trigger of a restart.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum RestartTrigger {
     /// The application: restarts in any state, with the pending settings.

@@ -139,7 +139,6 @@ async fn refresh_on_change(
     }
 }
 
-/// The outcome of a refresh.
 enum RefreshOutcome {
     Complete,
     /// The refresh failed and can be retried.

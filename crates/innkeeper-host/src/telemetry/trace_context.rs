@@ -31,7 +31,6 @@ impl TraceContext {
         CONTEXT_FIELDS.contains(&key)
     }
 
-    /// Returns the fields with their values.
     pub(crate) fn fields(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let fields = CONTEXT_FIELDS.into_iter().zip(&self.0);
         fields.filter_map(|(field, value)| Some((field, value.as_deref()?)))

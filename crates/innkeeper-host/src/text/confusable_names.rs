@@ -19,7 +19,6 @@ const MAX_PER_SERVER: usize = 2;
 /// Maximum number of names under a key; further similar names are not stored.
 const MAX_PER_KEY: usize = 16;
 
-/// A server and its tool.
 type ServerTool<'n> = (&'n str, &'n str);
 
 /// An index of names. A look-up takes the same time for any number of names.

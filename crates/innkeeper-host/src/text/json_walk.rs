@@ -5,7 +5,6 @@ use std::ops::ControlFlow;
 
 use innkeeper_protocol::skim::{self, KeyTracker, Token};
 
-/// One segment of a path into a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PathSegment<'j> {
     Name(Cow<'j, str>),

@@ -16,7 +16,6 @@ const MAX_COOKIES: usize = 32;
 /// Maximum size of the name and the value of a cookie in bytes, as in browsers.
 const MAX_COOKIE_BYTES: usize = 4096;
 
-/// The cookies of one origin.
 #[derive(Default)]
 pub(super) struct CookieJar(Mutex<Vec<Cookie>>);
 

@@ -33,7 +33,6 @@ impl SentSecrets {
         }
     }
 
-    /// Returns the secrets of the request for this response.
     pub(super) fn from_response(response: &Response) -> Self {
         response.extensions().get().cloned().unwrap_or_default()
     }

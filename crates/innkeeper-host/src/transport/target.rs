@@ -29,7 +29,6 @@ pub(super) struct HttpTarget {
     pub(super) cookies: CookieJar,
 }
 
-/// The URL of a server.
 #[derive(Debug)]
 pub(super) struct ServerUrl {
     pub(super) configured: Url,

@@ -39,7 +39,6 @@ struct DecisionFile {
     version: u32,
     /// Configuration file, for readers of the directory.
     file: String,
-    /// Fingerprints by server.
     servers: BTreeMap<String, String>,
     /// Fingerprint of the settings of the gateway.
     #[serde(default, skip_serializing_if = "Option::is_none")]

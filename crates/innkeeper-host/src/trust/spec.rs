@@ -182,7 +182,6 @@ fn expansion(text: &ExpandedValue) -> Option<String> {
         .then_some(displayed)
 }
 
-/// Returns the working directory of a server's programs.
 fn working_directory(server: &ServerConfig, here: Option<&Path>) -> Option<PathBuf> {
     let cwd = match &server.transport {
         TransportConfig::Stdio { cwd, .. } => cwd.as_ref().map(|cwd| cwd.expose().clone()),

@@ -60,7 +60,6 @@ impl PreparedSandbox {
         Ok(Self { handled: landlock::handled_rights(spec.sandbox.network), rules, filters })
     }
 
-    /// Returns the sandbox for a launch.
     pub(crate) fn request(&self) -> Sandbox<'_> {
         Sandbox {
             handled: self.handled.clone(),

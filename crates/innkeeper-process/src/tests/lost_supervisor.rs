@@ -87,7 +87,6 @@ fn runs_a_server_until_it_loses_its_supervisor() {
     });
 }
 
-/// A host process with one supervisor.
 struct LostHost {
     process: Child,
     lines: std::io::Lines<BufReader<std::process::ChildStdout>>,

@@ -60,7 +60,6 @@ fn environment(spec: &ProcessSpec, tag: &TreeTag) -> io::Result<Vec<CString>> {
     joined.collect()
 }
 
-/// Returns the limits of each process of the server.
 fn limits(confinement: &Confinement, tag: &TreeTag) -> Limits {
     // The supervisor enforces the process limit.
     let ResourceLimits { memory, cpu_seconds, open_files, file_size, processes: _ } =

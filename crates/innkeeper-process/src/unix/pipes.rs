@@ -12,7 +12,6 @@ use crate::StdioPipes;
 /// beyond which all pipes of a user become slow.
 const PIPE_SIZE: usize = 256 << 10;
 
-/// The server's ends of the pipes.
 pub(super) struct ServerPipeEnds {
     pub(super) stdin: OwnedFd,
     pub(super) stdout: OwnedFd,

@@ -28,7 +28,6 @@ use crate::{ExitStatus, ProcessLimit, ProcessSpec, SpawnError};
 /// system.
 const START_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// A server process with its shim.
 #[derive(Debug)]
 pub(super) struct ShimProcess {
     id: u32,

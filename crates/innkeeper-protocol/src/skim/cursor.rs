@@ -19,7 +19,6 @@ pub(crate) struct MemberSpan<'a> {
     pub(crate) key: &'a str,
     /// The position of the key's first quote.
     pub(crate) start: usize,
-    /// The position of the value.
     pub(crate) value_start: usize,
     /// The position after the value.
     pub(crate) end: usize,

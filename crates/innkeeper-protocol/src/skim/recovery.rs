@@ -87,7 +87,6 @@ impl<'a> LossyScanner<'a> {
         Some((&self.bytes[start..end], if complete { &self.bytes[value..self.at] } else { b"" }))
     }
 
-    /// Skips a value. Returns whether the value has an end.
     fn skip_value(&mut self) -> bool {
         let mut depth = 0_usize;
         while let Some(byte) = self.bytes.get(self.at) {

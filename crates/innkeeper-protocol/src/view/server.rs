@@ -139,7 +139,6 @@ impl ServerCapabilities {
 }
 
 impl Default for ServerCapabilities {
-    /// No capabilities.
     fn default() -> Self {
         Self {
             tools: None,

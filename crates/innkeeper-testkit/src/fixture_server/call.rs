@@ -23,7 +23,6 @@ pub(super) const UNKNOWN_ID: u64 = 9_007_199_254_740_991;
 /// Counters of calls, and the calls of `--out-of-order`.
 #[derive(Debug, Default)]
 pub(super) struct CallState {
-    /// Number of resource reads.
     pub(super) resource_reads: usize,
     pub(super) log: CallLog,
     /// The texts that the tool `note` keeps.

@@ -13,13 +13,11 @@ use super::message::{Request, Response, error_code};
 use super::server::{FixtureServer, TimedAction};
 use super::tool::{error_result, text_result};
 
-/// The name of the tool.
 pub(super) const TOOL_NAME: &str = "tally";
 
 /// Delay of a late response: longer than the timeout of any caller that requests the fault.
 const LATE_DELAY: Duration = Duration::from_millis(600);
 
-/// The definition of the tool.
 pub(super) fn tool_definition() -> Value {
     let properties = json!({
         "id": {"type": "integer", "minimum": 0},
@@ -59,7 +57,6 @@ impl FixtureServer {
         self.switches.is_set("--tally") && request.param("name") == TOOL_NAME
     }
 
-    /// Logs the call and responds.
     pub(super) fn run_tally(&mut self, request: &Request) -> Response {
         let arguments = &request.params["arguments"];
         let path = self.switches.value("--tally").unwrap_or_default();

@@ -46,7 +46,6 @@ impl Catalog {
         })
     }
 
-    /// Whether the catalog lists a tool with this name.
     pub(super) fn has_tool(&self, name: &str) -> bool {
         self.tools.iter().any(|tool| tool["name"] == name)
     }
@@ -153,7 +152,6 @@ fn default_templates(name: &str) -> Vec<Value> {
     })]
 }
 
-/// Returns a tool definition.
 pub(super) fn tool(name: &str, description: &str, schema: &Value) -> Value {
     json!({"name": name, "description": description, "inputSchema": schema})
 }

@@ -14,7 +14,6 @@ const LEGACY_REVISIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "
 /// Exit code of `--exit-on-discover`.
 pub(super) const DISCOVER_EXIT_CODE: u8 = 1;
 
-/// State of the client connection.
 #[derive(Debug, Default)]
 pub(super) struct ClientState {
     /// Whether the server has received a discover request.

@@ -14,7 +14,6 @@ use super::switches::Switches;
 /// Maximum number of queued lines; small, so that a slow server fills the pipe.
 const MAX_QUEUED_LINES: usize = 16;
 
-/// An input of the server loop.
 #[derive(Debug)]
 pub(super) enum InputEvent {
     Line(Vec<u8>),

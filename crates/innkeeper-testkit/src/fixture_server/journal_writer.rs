@@ -25,7 +25,6 @@ impl JournalWriter {
         Ok(Self { server: server.to_owned(), file })
     }
 
-    /// Records an event of the process.
     pub(super) fn record_event(&self, event: &str, message: &Value) {
         self.append(event, &message.to_string());
     }

@@ -23,7 +23,6 @@ pub(super) mod error_code {
     pub(in crate::fixture_server) const UNSUPPORTED_VERSION: i64 = -32022;
 }
 
-/// A received request.
 #[derive(Clone, Debug)]
 pub(super) struct Request {
     pub(super) id: Value,
@@ -48,7 +47,6 @@ impl Request {
     }
 }
 
-/// The response to a request.
 #[derive(Debug)]
 pub(super) enum Response {
     /// A result object.
@@ -87,12 +85,10 @@ impl Response {
     }
 }
 
-/// Returns the text of a notification.
 pub(super) fn notification(method: &str, params: &Value) -> String {
     json!({"jsonrpc": "2.0", "method": method, "params": params}).to_string()
 }
 
-/// Returns the text of a request.
 pub(super) fn request(id: &Value, method: &str, params: &Value) -> String {
     json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string()
 }

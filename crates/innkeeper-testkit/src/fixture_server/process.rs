@@ -111,7 +111,6 @@ pub(super) fn start_children(switches: &Switches, recorder: &JournalWriter) -> i
     spawn_chain(switches.count("--fork-loop").min(MAX_CHAIN_LEN), &inherited_args(switches))
 }
 
-/// Sends this process a signal.
 pub(super) fn signal_self(signal: Signal) {
     // A process without permission to signal itself could not run these tests.
     let _ = kill_process(getpid(), signal);

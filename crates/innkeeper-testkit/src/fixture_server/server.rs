@@ -23,7 +23,6 @@ use super::timer::TimerQueue;
 /// Maximum wait for input without a timer; the loop then waits again.
 const IDLE_WAIT: Duration = Duration::from_secs(3600);
 
-/// A delayed action.
 #[derive(Debug)]
 pub(super) enum TimedAction {
     /// Handle a request.

@@ -38,7 +38,6 @@ impl StdoutWriter {
         self.write_line(text);
     }
 
-    /// Sends one line.
     pub(super) fn write_line(&mut self, text: &[u8]) {
         let mut bytes = Vec::with_capacity(text.len() + 5);
         if std::mem::take(&mut self.bom) {

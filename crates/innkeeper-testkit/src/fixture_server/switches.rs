@@ -59,7 +59,6 @@ impl Switches {
         self.number(name).and_then(|number| usize::try_from(number).ok()).unwrap_or(0)
     }
 
-    /// Returns the value of a JSON switch.
     pub(super) fn json(&self, name: &str) -> Option<Value> {
         serde_json::from_str(self.value(name)?).ok()
     }

@@ -6,16 +6,13 @@ use super::message::{self, Request, Response, error_code};
 use super::server::FixtureServer;
 use super::tool;
 
-/// The outcomes of a task.
 pub(super) const TASK_OUTCOMES: &[&str] = &["works", "fails", "stops", "asks", "stays", "forgets"];
 
-/// The key of the input request of a modern task.
 const INPUT_REQUEST_KEY: &str = "colour";
 
 /// The timestamp of every event.
 const TIMESTAMP: &str = "2026-07-28T00:00:00Z";
 
-/// The tasks of the server.
 #[derive(Debug, Default)]
 pub(super) struct TaskStore(Vec<Task>);
 
@@ -172,7 +169,6 @@ impl FixtureServer {
         }
     }
 
-    /// The response with the outcome of a task.
     fn task_result(&mut self, id: &str) -> Response {
         let Some(task) = self.open.tasks.find(id) else { return unknown_task() };
         match (task.status, &task.input_response) {

@@ -94,7 +94,6 @@ fn is_list_changing_tool(name: &Value) -> bool {
     name == "grow" || name == "shrink"
 }
 
-/// Returns a tool result with one text block.
 pub(super) fn text_result(text: &str) -> Value {
     json!({"content": [{"type": "text", "text": text}]})
 }

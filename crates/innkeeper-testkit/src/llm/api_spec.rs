@@ -11,7 +11,6 @@ pub(super) struct ApiSpec {
     /// Prefix of call ids.
     pub(super) id_prefix: &'static str,
     pub(super) stream: StreamSpec,
-    /// The tool names of a request.
     pub(super) tool_names: fn(&Value) -> Vec<String>,
     /// The validation of a conversation.
     pub(super) validate: fn(&Value, &IssuedCalls) -> Result<(), BadRequest>,
@@ -27,7 +26,6 @@ pub(super) struct ApiSpec {
 pub(super) struct StreamSpec {
     /// Whether responses stream if the request does not say so.
     pub(super) is_default: bool,
-    /// The content type of the body.
     pub(super) content_type: &'static str,
     /// The chunks of a response: one event or line each.
     pub(super) chunks: fn(&ModelResponse) -> Vec<String>,

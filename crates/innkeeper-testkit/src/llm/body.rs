@@ -18,7 +18,6 @@ use crate::remote::tasks::ServerTasks;
 /// Time for the connection to transmit the body before it closes.
 const FLUSH_DELAY: Duration = Duration::from_millis(50);
 
-/// Any HTTP response.
 pub(super) type HttpResponse = Response<UnsyncBoxBody<Bytes, io::Error>>;
 
 /// A response before its conversion to HTTP.

@@ -92,7 +92,6 @@ fn text_signature(reasoning: &str) -> String {
     )
 }
 
-/// Prefix of text signatures.
 const TEXT_SIGNATURE_PREFIX: &str = "7e47";
 
 fn is_signed(part: &Value, signature: &str) -> bool {

@@ -8,7 +8,6 @@ use super::response::{ContentPart, ModelResponse};
 /// Maximum number of stored calls; the oldest calls are removed first.
 const MAX_CALLS: usize = 4096;
 
-/// The issued calls.
 #[derive(Debug, Default)]
 pub(super) struct IssuedCalls(Mutex<VecDeque<IssuedCall>>);
 

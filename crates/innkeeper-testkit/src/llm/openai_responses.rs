@@ -38,7 +38,6 @@ fn response_body(response: &ModelResponse) -> Value {
     response_object(response, &output)
 }
 
-/// The completed response object.
 fn response_object(model_response: &ModelResponse, output: &[Value]) -> Value {
     let (status, incomplete) = match (model_response.finish_reason, &model_response.error) {
         (_, Some(_)) => ("failed", Value::Null),
@@ -71,7 +70,6 @@ fn new_response(response: &ModelResponse, status: &str) -> Value {
     })
 }
 
-/// The output item of a content part.
 fn output_item(response: &ModelResponse, at: usize, part: &ContentPart) -> Value {
     let id = item_id(response, at, part);
     match part {

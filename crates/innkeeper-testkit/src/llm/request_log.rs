@@ -38,7 +38,6 @@ impl RecordedRequest {
     }
 }
 
-/// The logged requests.
 #[derive(Debug)]
 pub(super) struct RequestLog {
     requests: Mutex<(usize, VecDeque<RecordedRequest>)>,
@@ -77,7 +76,6 @@ impl RequestLog {
         number
     }
 
-    /// Records the status of a response.
     pub(super) fn record_status(&self, number: usize, status: u16) {
         let mut log = self.lock();
         let index = number.checked_sub(log.0 + 1);

@@ -121,7 +121,6 @@ impl ModelResponse {
         })
     }
 
-    /// All visible text.
     pub(super) fn text(&self) -> String {
         let texts = self.content_parts.iter().filter_map(|part| match part {
             ContentPart::Text(text) => Some(text.as_str()),
@@ -130,7 +129,6 @@ impl ModelResponse {
         texts.collect()
     }
 
-    /// All reasoning.
     pub(super) fn reasoning(&self) -> String {
         let texts = self.content_parts.iter().filter_map(|part| match part {
             ContentPart::Reasoning(text) => Some(text.as_str()),
@@ -194,7 +192,6 @@ pub(super) fn call_signature(name: &str, arguments: &Value) -> String {
     signature(&format!("call {name} {arguments}"))
 }
 
-/// The signature of reasoning.
 pub(super) fn reasoning_signature(text: &str) -> String {
     signature(&format!("thought {text}"))
 }

@@ -13,7 +13,6 @@ use super::server::ServerState;
 /// A response with additional headers and the ending of its body.
 type RoutedResponse = (OutgoingResponse, Vec<(String, String)>, BodyEnding);
 
-/// Returns the response to a request.
 pub(super) fn route(served: &ServerState, head: &Parts, text: &Bytes) -> RoutedResponse {
     let plain = |outgoing| (outgoing, Vec::new(), BodyEnding::Complete);
     let path = head.uri.path();

@@ -118,7 +118,6 @@ pub(super) enum ReplyKind {
     Raw { status: u16, content_type: String, bytes: Bytes },
 }
 
-/// The ending of a response body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BodyEnding {
     Complete,
@@ -127,7 +126,6 @@ pub(super) enum BodyEnding {
     NeverRespond,
 }
 
-/// A response of the model.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ModelReply {
     pub(super) parts: Vec<ReplyPart>,

@@ -15,10 +15,8 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 /// Maximum number of queued body chunks.
 const CHANNEL_CAPACITY: usize = 4;
 
-/// Any HTTP response.
 pub(super) type HttpResponse = Response<UnsyncBoxBody<Bytes, Infallible>>;
 
-/// A response with a complete body.
 pub(super) fn full_response(
     status: u16,
     content_type: Option<&str>,
@@ -44,7 +42,6 @@ pub(super) fn status_response(status: u16) -> HttpResponse {
     full_response(status, Some("application/json"), error.to_string())
 }
 
-/// A response with a JSON-RPC error.
 pub(super) fn json_rpc_error(status: u16, id: &Value, code: i64, message: &str) -> HttpResponse {
     let error = json!({"code": code, "message": message});
     let text = json!({"jsonrpc": "2.0", "id": id, "error": error}).to_string();

@@ -13,7 +13,6 @@ use super::listener::{ConnectionFault, ConnectionFaultSender};
 /// Time for the connection to transmit half a response before its reset.
 const FLUSH_DELAY: Duration = Duration::from_millis(50);
 
-/// The format of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BodyFormat {
     /// One event per message.
@@ -22,7 +21,6 @@ pub(super) enum BodyFormat {
     Json,
 }
 
-/// A writer of a body.
 #[derive(Debug)]
 pub(super) struct BodyWriter {
     body: Sender<Bytes>,
@@ -109,7 +107,6 @@ impl BodyWriter {
         self.write_bytes(event.as_bytes()).await
     }
 
-    /// Ends the body.
     pub(super) async fn finish(mut self) {
         if let Some(gzip) = self.gzip.take() {
             // The client may have stopped reading.

@@ -141,9 +141,7 @@ impl Drop for Bridge {
 /// The way a request is answered.
 #[derive(Debug, Default)]
 pub(super) struct ReplyMode {
-    /// Whether the response is a single message.
     pub(super) single_message: bool,
-    /// The fault of the response.
     pub(super) fault: Option<FaultAction>,
     /// Whether a closed stream cancels the request.
     pub(super) cancel_on_close: bool,

@@ -7,7 +7,6 @@ use super::server::ServerState;
 use super::{RemoteServer, listener};
 use crate::{Fixture, fixture_program};
 
-/// The transport of a remote server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RemoteTransport {
     /// Streamable HTTP in the eras of the fixture server.
@@ -30,7 +29,6 @@ impl RemoteTransport {
         }
     }
 
-    /// The path of the endpoint.
     pub(super) fn path(self) -> &'static str {
         match self {
             Self::Streamable | Self::WebSocket | Self::RequestRecorder => "/mcp",

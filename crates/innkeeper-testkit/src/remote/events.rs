@@ -67,7 +67,6 @@ impl EventLog {
     }
 }
 
-/// A stream with event ids.
 #[derive(Clone, Debug)]
 pub(super) struct ResumableStream {
     pub(super) log: Arc<EventLog>,

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use super::builder::RemoteTransport;
 
-/// The action of a fault.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum FaultAction {
     /// A fixed response; the fixture server does not receive the request.
@@ -42,7 +41,6 @@ pub(super) enum FaultAction {
 }
 
 impl FaultAction {
-    /// Whether a transport supports the action.
     pub(super) fn is_supported_by(&self, transport: RemoteTransport) -> bool {
         match self {
             Self::Reply(_) | Self::Delay(_) | Self::ResetBeforeResponse | Self::EndlessHeaders => {
@@ -63,7 +61,6 @@ impl FaultAction {
     }
 }
 
-/// A fixed response.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct FaultResponse {
     pub(super) status: u16,

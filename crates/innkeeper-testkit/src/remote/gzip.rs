@@ -21,7 +21,6 @@ impl Default for Crc32 {
 }
 
 impl GzipEncoder {
-    /// Encodes a chunk of the body.
     pub(super) fn encode_chunk(&mut self, chunk: &[u8]) -> Vec<u8> {
         let mut out = Vec::with_capacity(chunk.len() + 16);
         if !std::mem::replace(&mut self.header_written, true) {

@@ -22,7 +22,6 @@ pub(super) const LAST_EVENT_ID_HEADER: &str = "last-event-id";
 /// Prefix and suffix of an encoded value.
 const BASE64_PREFIX: (&str, &str) = ("=?base64?", "?=");
 
-/// Returns the text of a header.
 pub(super) fn header_text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name)?.to_str().ok()
 }

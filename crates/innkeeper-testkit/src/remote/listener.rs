@@ -14,7 +14,6 @@ use tokio::sync::mpsc::{Sender, channel};
 
 use super::server::{self, ServerState};
 
-/// A line of an endless response head.
 const ENDLESS_HEADER_LINE: &[u8] =
     b"x-endless: endless endless endless endless endless endless endless\r\n";
 
@@ -30,7 +29,6 @@ pub(super) enum ConnectionFault {
     EndlessHeaders,
 }
 
-/// The sender of faults for one connection.
 #[derive(Clone, Debug)]
 pub(super) struct ConnectionFaultSender(Sender<ConnectionFault>);
 
@@ -42,7 +40,6 @@ impl ConnectionFaultSender {
     }
 }
 
-/// The listener of a server.
 #[derive(Debug)]
 pub(super) enum Listener {
     Tcp(TcpListener, String),

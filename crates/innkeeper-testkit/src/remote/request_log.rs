@@ -44,7 +44,6 @@ impl RecordedRequest {
     }
 }
 
-/// The logged requests.
 #[derive(Debug)]
 pub(super) struct RequestLog {
     requests: Mutex<(usize, VecDeque<RecordedRequest>)>,
@@ -88,7 +87,6 @@ impl RequestLog {
         number
     }
 
-    /// Records the status of a response.
     pub(super) fn record_status(&self, number: usize, status: u16) {
         if let Some(request) = self.lock().1.iter_mut().rfind(|request| request.number == number) {
             request.status = Some(status);

@@ -18,12 +18,10 @@ const MAX_OPEN_REQUESTS: usize = 4096;
 /// The `_meta` key of a notification's subscription.
 const SUBSCRIPTION_KEY: &str = "io.modelcontextprotocol/subscriptionId";
 
-/// A message to the client.
 #[derive(Clone, Debug)]
 pub(super) struct OutboundMessage {
     /// The line of the fixture server without its line end.
     pub(super) text: Bytes,
-    /// The fault of the message.
     pub(super) fault: Option<FaultAction>,
     /// Whether the message ends its stream.
     pub(super) is_last: bool,
@@ -160,7 +158,6 @@ impl Routes {
         ids.iter().find_map(|id| self.position_of(|entry| id.get("id") == Some(&entry.id)))
     }
 
-    /// Returns the request of a notification.
     fn request_for_notification(&self, params: &Value) -> Option<usize> {
         let subscription = params.get("_meta").and_then(|meta| meta.get(SUBSCRIPTION_KEY));
         let token = params.get("progressToken");

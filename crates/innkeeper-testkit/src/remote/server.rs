@@ -67,7 +67,6 @@ pub(super) struct McpSession {
     pub(super) events: Arc<EventLog>,
 }
 
-/// A request in progress.
 #[derive(Debug)]
 pub(super) struct IncomingRequest {
     pub(super) head: Parts,
@@ -85,12 +84,10 @@ impl IncomingRequest {
         self.message.get("method")?.as_str()
     }
 
-    /// Whether the message is a request.
     pub(super) fn is_request(&self) -> bool {
         self.message.get("method").is_some() && self.message.get("id").is_some()
     }
 
-    /// Resets the connection instead of a response.
     pub(super) async fn reset_connection(&self) -> HttpResponse {
         self.connection_faults.inject(ConnectionFault::Reset).await;
         std::future::pending().await
@@ -247,7 +244,6 @@ impl ServerState {
     }
 }
 
-/// Responds to a request.
 pub(super) async fn respond(
     served: Arc<ServerState>,
     connection_faults: ConnectionFaultSender,

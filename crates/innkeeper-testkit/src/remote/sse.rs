@@ -10,13 +10,10 @@ use super::headers;
 use super::server::{IncomingRequest, ServerState};
 use crate::ProcessTag;
 
-/// The path of the message endpoint.
 const MESSAGES_PATH: &str = "/message";
 
-/// The query key of the session id.
 const SESSION_QUERY_KEY: &str = "sessionId=";
 
-/// Responds to one request.
 pub(super) async fn respond(served: &Arc<ServerState>, request: IncomingRequest) -> HttpResponse {
     let path = request.head.uri.path();
     match request.head.method.as_str() {

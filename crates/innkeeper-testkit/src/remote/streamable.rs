@@ -18,10 +18,8 @@ use super::routes::OutboundMessage;
 use super::server::{IncomingRequest, McpSession, ServerState};
 use crate::ProcessTag;
 
-/// The error code for transport errors.
 const TRANSPORT_ERROR: i64 = -32000;
 
-/// Responds to one request.
 pub(super) async fn respond(served: &Arc<ServerState>, request: IncomingRequest) -> HttpResponse {
     if request.head.uri.path() != served.config().transport.path() {
         return body::empty_response(404);
@@ -38,7 +36,6 @@ pub(super) async fn respond(served: &Arc<ServerState>, request: IncomingRequest)
     }
 }
 
-/// The protocol era of the fixture server.
 fn fixture_era(served: &ServerState) -> &str {
     served
         .config()

@@ -23,7 +23,6 @@ use super::routes::OutboundMessage;
 use super::server::{IncomingRequest, McpSession, ServerState};
 use crate::ProcessTag;
 
-/// The subprotocol.
 const SUBPROTOCOL: &str = "mcp";
 
 type WebSocket = WebSocketStream<TokioIo<Upgraded>>;

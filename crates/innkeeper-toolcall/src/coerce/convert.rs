@@ -53,7 +53,6 @@ impl<'s> Coercion<'s> {
         Some((changed, vec![coercion_repair(location, change)]))
     }
 
-    /// Converts the content of a string.
     fn convert_string(
         &mut self,
         text: &str,
@@ -85,7 +84,6 @@ impl<'s> Coercion<'s> {
         Some((changed, vec![coercion_repair(location, change)]))
     }
 
-    /// Wraps the value in an array.
     fn wrap_in_array(
         &mut self,
         json: &Json,

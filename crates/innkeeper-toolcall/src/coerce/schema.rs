@@ -187,7 +187,6 @@ pub(super) fn subschemas<'s>(schema: &'s Value, keyword: &str) -> &'s [Value] {
     schema.get(keyword).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-/// Returns the schema of a member.
 pub(super) fn member_schema<'s>(schema: &'s Value, key: &str) -> Option<&'s Value> {
     let stated = schema.get("properties").and_then(|properties| properties.get(key));
     stated.or_else(|| {
@@ -196,7 +195,6 @@ pub(super) fn member_schema<'s>(schema: &'s Value, key: &str) -> Option<&'s Valu
     })
 }
 
-/// Returns the schema of an item.
 pub(super) fn item_schema(schema: &Value, at: usize) -> Option<&Value> {
     let items = schema.get("items");
     let tuple = schema.get("prefixItems").or(items).and_then(Value::as_array);

@@ -432,11 +432,9 @@ pub(super) const HUNYUAN_SECTION: &[Marker] = &[
     prose_marker("</tool_calls>", MarkerKind::Markup),
 ];
 
-/// The reasoning of Apertus.
 const INNER_REASONING: MarkerKind =
     MarkerKind::ReasoningStart { end_texts: &["<|inner_suffix|>"], allows_calls: false };
 
-/// The reasoning of Cohere Command.
 const COHERE_REASONING: MarkerKind =
     MarkerKind::ReasoningStart { end_texts: &["<|END_THINKING|>"], allows_calls: false };
 

@@ -123,7 +123,6 @@ pub(crate) enum LexerKind {
 /// The tokens of one version of Gemma's syntax.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct GemmaTokens {
-    /// The start of a call.
     pub(crate) call_start: &'static str,
     /// The start and the end of a string.
     pub(crate) quote: &'static str,
@@ -134,9 +133,7 @@ pub(crate) struct GemmaTokens {
 /// A text with a meaning in a call format.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Marker {
-    /// The text of the marker.
     pub(crate) text: &'static str,
-    /// The meaning of the marker.
     pub(crate) kind: MarkerKind,
     /// Whether the marker also occurs in prose, so that it has no effect in back-ticks, fenced
     /// blocks or quotations.
@@ -177,7 +174,6 @@ pub enum Format {
 }
 
 impl Format {
-    /// Number of formats.
     pub(crate) const COUNT: usize = Self::Tagged as usize + 1;
 }
 
@@ -300,7 +296,6 @@ impl Format {
         }
     }
 
-    /// Returns the markers of this format.
     pub(crate) fn markers(self) -> Vec<Marker> {
         let groups: &[&[Marker]] = match self {
             Self::Detect => &[

@@ -20,10 +20,8 @@ const COUNT_KEYWORDS: &[&str] = &["minLength", "maxLength", "minItems", "maxItem
 /// Keywords with one schema per name.
 const NAMED_SCHEMA_KEYWORDS: &[&str] = &["properties"];
 
-/// Keywords with a list of schemas.
 const SCHEMA_LIST_KEYWORDS: &[&str] = &["anyOf", "oneOf", "allOf", "prefixItems"];
 
-/// Keywords with one schema.
 const SINGLE_SCHEMA_KEYWORDS: &[&str] = &["items", "additionalProperties"];
 
 /// Keywords that are copied unchanged.
@@ -130,7 +128,6 @@ pub fn call_schema(tools: &Tools, options: CallSchemaOptions) -> Option<CallSche
     Some(CallSchema { schema, losses })
 }
 
-/// Sanitizes the schema of one tool.
 struct SchemaSanitizer<'a> {
     tool: &'a Tool,
     tool_index: usize,

@@ -10,7 +10,6 @@ pub(super) fn local_pointer(reference: &str) -> Option<&str> {
     (pointer.is_empty() || pointer.starts_with('/')).then_some(pointer)
 }
 
-/// Appends a token to a pointer.
 pub(super) fn join_pointer(pointer: &str, token: &str) -> String {
     format!("{pointer}/{}", token.replace('~', "~0").replace('/', "~1"))
 }

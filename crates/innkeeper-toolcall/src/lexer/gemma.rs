@@ -48,7 +48,6 @@ enum AfterQuote {
 /// What stands outside of strings.
 #[derive(Debug, Default)]
 struct Signs {
-    /// The open brackets.
     brackets: Vec<u8>,
     /// The last byte that isn't white space.
     last: u8,

@@ -10,7 +10,6 @@ use crate::event::TextEnd;
 use crate::parse::Completeness;
 use crate::tool::Tools;
 
-/// Tokens that end a message.
 pub(crate) const END_TOKENS: &[&str] =
     &["<|call|>", "<|end|>", "<|return|>", "<|start|>", "<|channel|>"];
 

@@ -127,7 +127,6 @@ struct CurrentValue {
 }
 
 impl CurrentValue {
-    /// Returns the depth of the keys of a call.
     fn key_depth(&self) -> usize {
         1 + usize::from(self.is_list)
     }
@@ -369,7 +368,6 @@ impl JsonCalls {
         }
     }
 
-    /// Decodes the calls of all values.
     pub(super) fn decode_values(
         &self,
         text: &str,

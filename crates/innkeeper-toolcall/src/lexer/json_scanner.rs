@@ -7,7 +7,6 @@ use super::{LexUpdate, MAX_NAME_BYTES, PrefixMatch, match_prefix};
 /// Maximum nesting depth of a call; the deepest known schemas have ten levels.
 pub(crate) const MAX_DEPTH: usize = 128;
 
-/// A structural token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Token {
     /// The start of an object or array, with the depth inside.

@@ -53,7 +53,6 @@ pub(super) fn match_list_start(text: &str, max_chars: usize) -> PrefixMatch {
     }
 }
 
-/// A lexer for one list.
 #[derive(Default)]
 pub(crate) struct Pythonic {
     /// The lexer for a JSON list, if the bracket starts a JSON list.

@@ -8,7 +8,6 @@ pub(super) struct TagSyntax {
     /// The starts of other elements with the closing tags of a call and of an argument. Empty if the
     /// syntax writes its own tags this way.
     pub(super) element_starts: &'static [&'static str],
-    /// The source of the type of an argument.
     pub(super) type_source: TypeSource,
 }
 
@@ -28,7 +27,6 @@ pub(super) struct CallTags {
     pub(super) section_ends: Vec<String>,
 }
 
-/// The tags around an argument.
 #[derive(Debug)]
 pub(super) struct ArgumentTags {
     pub(super) start: String,
@@ -61,7 +59,6 @@ pub(super) enum HeadEnd {
     NextTag { separator: &'static str },
 }
 
-/// The end of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ValueEnd {
     /// The same tag for every argument.
@@ -70,7 +67,6 @@ pub(super) enum ValueEnd {
     Named(&'static str),
 }
 
-/// The source of the type of an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TypeSource {
     /// The schema of the tool.
@@ -318,7 +314,6 @@ fn split_quoted(text: &str) -> (&str, &str) {
     }
 }
 
-/// The quotes of an attribute.
 const QUOTES: [char; 2] = ['"', '\''];
 
 /// Returns the value of the attribute `name`, with entities decoded.

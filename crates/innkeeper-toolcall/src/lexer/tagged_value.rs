@@ -44,12 +44,10 @@ enum ValueStep {
     End(ValueBoundary),
 }
 
-/// The end of a value.
 struct ValueBoundary {
     /// The length of the closing tag.
     used: usize,
     phase: ParameterPhase,
-    /// Whether the value has its closing tag.
     is_closed: bool,
 }
 

@@ -47,7 +47,6 @@ impl ToolParameters {
         Self { required, is_open, given: HashSet::new() }
     }
 
-    /// Whether the tool accepts an argument with this name.
     pub(super) fn accepts(&self, name: &str) -> bool {
         self.is_open || self.lists(name)
     }
@@ -67,12 +66,10 @@ impl ToolParameters {
         self.accepts(name) && !self.given.contains(name)
     }
 
-    /// Whether the schema lists the name.
     pub(super) fn lists(&self, name: &str) -> bool {
         self.required.contains_key(&normalize(name))
     }
 
-    /// Whether the tool requires the argument.
     pub(super) fn requires(&self, name: &str) -> bool {
         self.required.get(&normalize(name)) == Some(&true)
     }

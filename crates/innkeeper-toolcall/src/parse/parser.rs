@@ -9,13 +9,11 @@ use super::string::Quote;
 use crate::json::Json;
 use crate::repair::{Repair, SyntaxSlip, push_repair};
 
-/// The position and the kind of an error.
 pub(super) type LocatedError = (usize, ParseErrorKind);
 
 /// Number of members up to which the search for duplicate keys is linear.
 const MAX_LINEAR_KEYS: usize = 16;
 
-/// The state of the parser.
 pub(super) struct Parser<'t> {
     text: &'t str,
     /// The position of the next byte.
@@ -78,7 +76,6 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Returns the value and the repairs.
     pub(super) fn parse(mut self) -> Result<(Json, Vec<Repair>), ParseError> {
         let text = self.text;
         let json =

@@ -87,7 +87,6 @@ pub(super) fn is_well_formed(name: &str, value: &Value) -> bool {
     })
 }
 
-/// Whether the value is a list of distinct strings.
 fn is_unique_string_list(value: &Value) -> bool {
     value.as_array().is_some_and(|names| {
         let mut unique = std::collections::HashSet::new();

@@ -120,7 +120,6 @@ impl Lowering<'_> {
         }
     }
 
-    /// Moves the union to the description.
     fn describe_union(&mut self, node: &mut SchemaNode) {
         let union = mem::take(&mut node.any_of);
         let text = match root::required_groups(&union) {

@@ -31,7 +31,6 @@ pub(super) struct Annotations {
     pub(super) notes: Vec<String>,
 }
 
-/// Constraints on an object's members.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ObjectMembers {
     pub(super) properties: Vec<Property>,
@@ -42,9 +41,7 @@ pub(super) struct ObjectMembers {
 
 #[derive(Debug, Clone)]
 pub(super) struct Property {
-    /// Name in the lowered schema.
     pub(super) name: String,
-    /// Name in the tool's schema.
     pub(super) original_name: String,
     pub(super) node: SchemaNode,
     pub(super) required: bool,
@@ -62,7 +59,6 @@ pub(super) enum AdditionalProperties {
     Schema(Box<SchemaNode>),
 }
 
-/// Constraints on an array's items.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ArrayItems {
     pub(super) prefix: Vec<SchemaNode>,
@@ -78,7 +74,6 @@ pub(super) enum Subschemas {
     Named(Vec<(String, SchemaNode)>),
 }
 
-/// Target of a schema's reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RefTarget {
     /// No reference.

@@ -207,7 +207,6 @@ fn additional_schemas(node: &SchemaNode) -> Vec<&SchemaNode> {
     all
 }
 
-/// Returns the schemas of the item at this index.
 fn item_schemas<'t>(schemas: &[&'t SchemaNode], at: usize) -> Vec<&'t SchemaNode> {
     let mut all = Vec::new();
     for node in schemas {

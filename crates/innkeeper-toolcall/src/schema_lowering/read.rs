@@ -42,12 +42,10 @@ const SINGLE_SCHEMA_KEYWORDS: &[&str] = &[
 /// Keywords with named subschemas that only full JSON Schema supports.
 const NAMED_SCHEMA_KEYWORDS: &[&str] = &["patternProperties", "dependentSchemas"];
 
-/// Options of reading a schema.
 #[derive(Debug, Clone, Copy)]
 struct ReadMode {
     /// Whether `allOf` and reference targets are merged into the schema.
     merge_schemas: bool,
-    /// Whether reference targets are inlined.
     inline_references: bool,
 }
 

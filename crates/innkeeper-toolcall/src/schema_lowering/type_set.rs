@@ -37,7 +37,6 @@ impl TypeSet {
         Some((types, name == standard && standard != ANY_TYPE))
     }
 
-    /// Returns the type of a value.
     pub(super) fn from_value(value: &Value) -> Self {
         match value {
             Value::Null => Self::NULL,

@@ -144,7 +144,6 @@ impl SchemaWriter<'_> {
     }
 }
 
-/// Returns the description followed by the notes.
 fn description_with_notes(node: &SchemaNode) -> Option<String> {
     let notes = node.annotations.notes.join("; ");
     match (&node.annotations.description, notes.is_empty()) {

@@ -6,13 +6,11 @@ use crate::event::{IncompleteReason, ParseEvent, TextEnd};
 use crate::lexer::harmony_message::{END_TOKENS, HarmonyMessage};
 use crate::lexer::{PrefixMatch, match_after_whitespace, match_prefix};
 
-/// The end of a header.
 pub(super) const HEADER_END: &str = "<|message|>";
 
 /// Maximum length of a header. Real headers contain at most a tool name and a content type.
 pub(super) const MAX_HEADER_BYTES: usize = 1024;
 
-/// An incomplete header.
 #[derive(Debug)]
 pub(super) struct HarmonyHeader {
     text: String,
@@ -32,7 +30,6 @@ impl HarmonyHeader {
         Self { text: String::new(), from_prompt: true, inline: false }
     }
 
-    /// Returns the recipient of the message and its channel.
     fn recipient_and_channel(&self) -> (Option<&str>, &str) {
         let channel = self.text.rsplit_once("<|channel|>").map_or("", |(_, rest)| first_word(rest));
         (recipient(&self.text), channel)

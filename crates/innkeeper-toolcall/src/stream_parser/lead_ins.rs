@@ -8,7 +8,6 @@ use crate::format::Format;
 /// Number of bytes at the end of a text that are looked up in a table.
 const LOOKUP_BYTES: usize = 3;
 
-/// The lead-ins of a format.
 #[derive(Debug)]
 pub(super) struct LeadIns {
     /// Each text with the start of its marker.

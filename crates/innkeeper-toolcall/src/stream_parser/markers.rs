@@ -32,7 +32,6 @@ const WIDE_BLOCKS: usize = 4;
 /// The same byte in each place of a block, so that a comparison needs no preparation.
 type Block = [u8; BLOCK_BYTES];
 
-/// The markers of one parser mode.
 #[derive(Debug, Clone)]
 pub(super) struct Markers {
     /// All markers, grouped by their first two bytes, longest first.

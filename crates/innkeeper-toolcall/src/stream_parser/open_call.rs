@@ -17,9 +17,7 @@ const MAX_UNDECIDED_WINDOW_BYTES: usize = 2048;
 pub(super) struct OpenCall {
     lexer: Box<dyn Lexer>,
     lexer_kind: Option<LexerKind>,
-    /// The text from the marker on.
     raw_text: String,
-    /// The length of the marker.
     marker_len: usize,
     /// The parse mode after the call.
     return_mode: ParseMode,
@@ -33,7 +31,6 @@ pub(super) struct OpenCall {
 struct KnownCall {
     /// The index of the call, if `CallStart` was emitted.
     index: Option<usize>,
-    /// The name of the tool.
     name: Option<String>,
     /// Whether the call has named an offered tool.
     is_decided: bool,

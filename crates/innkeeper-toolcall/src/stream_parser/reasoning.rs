@@ -13,7 +13,6 @@ use crate::parse::Completeness;
 /// Maximum length of the text between two calls of a section that is held until the next call.
 const MAX_NOISE_BYTES: usize = 4096;
 
-/// The state inside reasoning.
 #[derive(Debug, Clone)]
 pub(super) struct ReasoningState {
     markers: Box<Markers>,

@@ -20,7 +20,6 @@ pub(super) struct TextMarkers {
 }
 
 impl TextMarkers {
-    /// Returns the markers of a format.
     pub(super) fn for_format(format: Format) -> &'static Self {
         static FORMATS: [OnceLock<TextMarkers>; Format::COUNT] =
             [const { OnceLock::new() }; Format::COUNT];

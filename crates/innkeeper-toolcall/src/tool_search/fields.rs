@@ -10,7 +10,6 @@ const MAX_NAME_BYTES: usize = 1_024;
 /// Maximum number of values of a schema that are visited.
 const MAX_SCHEMA_VALUES: usize = 2_000;
 
-/// The number of fields.
 pub(super) const FIELD_COUNT: usize = 4;
 
 /// The texts of a tool by field: the words of its name, its description, the names of its parameters,

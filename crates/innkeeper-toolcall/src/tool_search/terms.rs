@@ -26,7 +26,6 @@ const STOP_WORDS: &[&str] = &[
     "with", "would", "you", "your",
 ];
 
-/// The terms of a query.
 pub(super) struct QueryTerms {
     /// The terms, in their order and with repetitions.
     pub(super) terms: Vec<String>,
@@ -41,7 +40,6 @@ pub(super) fn extract_terms(text: &str) -> Vec<String> {
     split(text).terms
 }
 
-/// Returns the terms of a query.
 pub(super) fn extract_query_terms(text: &str) -> QueryTerms {
     let Splitter { terms, joined_terms, .. } = split(text);
     QueryTerms { terms, joined_terms }

@@ -8,7 +8,6 @@ use innkeeper_agent::provider::{
 };
 use innkeeper_agent::transport::{Endpoint, HttpProvider};
 
-/// Default timeout of one response.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A model of an Ollama server.

@@ -75,7 +75,6 @@ pub(super) enum PartSpec {
     Call { id: usize, tool: usize, arguments: usize },
 }
 
-/// One step of a scenario.
 #[derive(Clone, Debug)]
 pub(super) enum ScenarioStep {
     /// The user sends a message; the run is dropped after `polls` polls.

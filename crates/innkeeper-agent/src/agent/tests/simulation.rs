@@ -78,7 +78,6 @@ struct SimulationState {
     tool_outcomes: VecDeque<usize>,
     markers: MarkerCounter,
     generated_ids: usize,
-    /// The encodings of one list of tools.
     encodings: HashMap<(ProviderApi, bool), (Arc<Tools>, Arc<EncodedTools>)>,
     problems: Vec<String>,
     coverage: Coverage,
@@ -495,7 +494,6 @@ impl SimulationState {
         content
     }
 
-    /// Returns the scripted response.
     fn respond(&mut self, request: &Request) -> Result<Response, LlmError> {
         let (api, model) = (self.api, self.model);
         let capabilities = Capabilities::for_model(api, model);

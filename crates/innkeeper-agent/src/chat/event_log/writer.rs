@@ -9,7 +9,6 @@ use tokio::sync::{mpsc, oneshot};
 use super::LogEntry;
 use crate::tasks;
 
-/// A command to the writer thread.
 #[derive(Debug)]
 pub(super) enum WriterCommand {
     Write(Box<LogEntry>),

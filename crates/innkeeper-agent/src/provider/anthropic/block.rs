@@ -30,7 +30,6 @@ impl BlockKind {
     }
 }
 
-/// Decodes a complete block.
 pub(super) fn decode_block(raw: &RawValue, model: &str) -> ContentPart {
     let Some(block) = ObjectView::from_raw(raw) else {
         return ContentPart::new(PartContent::Other);

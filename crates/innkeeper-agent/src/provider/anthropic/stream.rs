@@ -25,7 +25,6 @@ const REQUIRED_EVENTS: &[&str] = &[
     "message_stop",
 ];
 
-/// A decoder of one event stream.
 pub(super) struct StreamDecoder {
     events: EventSplitter,
     message: MessageAccumulator,
@@ -57,7 +56,6 @@ struct OpenBlock {
     closed: bool,
 }
 
-/// The deltas of a block.
 #[derive(Default)]
 struct BlockDeltas {
     /// The concatenated texts, reasonings or pieces of the JSON of an input.

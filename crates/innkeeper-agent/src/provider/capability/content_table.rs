@@ -7,7 +7,6 @@ use crate::provider::ProviderApi;
 /// only.
 type ContentTable = &'static [(&'static [&'static str], ContentSupport)];
 
-/// Looks up a model.
 pub(super) fn look_up(api: ProviderApi, model: &str) -> ContentSupport {
     let rows = match api {
         ProviderApi::OpenAiChat => OPENAI_CHAT,

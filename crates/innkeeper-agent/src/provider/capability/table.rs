@@ -11,7 +11,6 @@ use crate::provider::{
 /// Capabilities of an API's models by name prefix; the first matching row applies.
 type ModelTable = &'static [(&'static [&'static str], fn() -> Capabilities)];
 
-/// Looks up a model.
 pub(super) fn look_up(api: ProviderApi, model: &str) -> Capabilities {
     let rows = match api {
         ProviderApi::OpenAiChat => OPENAI_CHAT,

@@ -21,7 +21,6 @@ pub(crate) const TEST_GEMINI_MODEL: &str = "gemini-3.8-flash";
 /// Chunk sizes in bytes; each list repeats until the end of the stream.
 const CHUNK_SIZES: [&[usize]; 7] = [&[1], &[2], &[3], &[7, 1, 40], &[64, 5], &[1000, 1], &[61]];
 
-/// Returns the test model of an API.
 pub(crate) fn test_model(api: ProviderApi) -> &'static str {
     match api {
         ProviderApi::GeminiGenerate | ProviderApi::GeminiInteractions => TEST_GEMINI_MODEL,

@@ -46,7 +46,6 @@ impl<'a> ObjectView<'a> {
         self.get(name).and_then(decode_string)
     }
 
-    /// Returns a string that is not empty.
     pub(crate) fn non_empty_text(&self, name: &str) -> Option<String> {
         self.text(name).filter(|text| !text.is_empty())
     }

@@ -35,7 +35,6 @@ impl StringJoiner {
         Some(text)
     }
 
-    /// Decodes the next string from a field.
     pub(crate) fn decode_next_field(
         &mut self,
         fields: &ObjectView<'_>,

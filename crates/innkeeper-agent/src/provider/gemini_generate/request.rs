@@ -173,7 +173,6 @@ struct CallReference<'r> {
     /// The id of the call in the conversation.
     local_id: &'r str,
     name: String,
-    /// The id from the model.
     provider_id: Option<String>,
 }
 

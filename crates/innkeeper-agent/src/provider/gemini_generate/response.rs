@@ -10,14 +10,12 @@ use crate::provider::{FinishReason, ProviderApi, Response, StreamChunk, Usage};
 
 /// The response received so far.
 pub(super) struct ResponseAccumulator {
-    /// The requested model.
     request_model: String,
     parts: Vec<ContentPart>,
     call_count: usize,
     /// The open call with streamed arguments.
     partial_call: Option<PartialToolCall>,
     finish_reason: Option<String>,
-    /// Whether the provider blocked the prompt.
     is_prompt_blocked: bool,
     usage: Option<Usage>,
     /// The model that sent the response.
@@ -38,7 +36,6 @@ impl ResponseAccumulator {
         }
     }
 
-    /// Decodes an unstreamed response.
     pub(super) fn decode_body(mut self, body: &str) -> Result<Response, ApiError> {
         self.feed_event(body, &mut Vec::new())?;
         if self.finish_reason.is_none() && !self.is_prompt_blocked {
@@ -51,7 +48,6 @@ impl ResponseAccumulator {
         self.finish()
     }
 
-    /// Feeds one response object.
     pub(super) fn feed_event(
         &mut self,
         text: &str,

@@ -8,7 +8,6 @@ use crate::conversation::{ContentPart, PartContent, ToolCall};
 use crate::provider::codec::chunking::{self, TEST_GEMINI_MODEL as MODEL, decode_chunked};
 use crate::provider::{FinishReason, LlmErrorKind, ProviderApi, Usage};
 
-/// Decodes an unstreamed response.
 fn decode_body(body: &str) -> Result<Response, ApiError> {
     chunking::decode_body(ProviderApi::GeminiGenerate, body)
 }
@@ -21,7 +20,6 @@ fn stream(events: &[&str]) -> String {
     chunking::sse_events(events).replace('\n', "\r\n")
 }
 
-/// Returns a response with one candidate.
 fn candidate(parts: &str, finish: &str) -> String {
     let finish =
         if finish.is_empty() { String::new() } else { format!(r#","finishReason":"{finish}""#) };

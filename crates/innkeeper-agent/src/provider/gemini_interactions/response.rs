@@ -14,7 +14,6 @@ use crate::provider::{FinishReason, LlmErrorKind, Response, StreamChunk, Usage};
 
 /// The interaction received so far.
 pub(super) struct ResponseAccumulator {
-    /// The requested model.
     request_model: String,
     steps: Vec<ResponseStep>,
     /// The position of the last step that started with each index.
@@ -42,7 +41,6 @@ impl ResponseAccumulator {
         }
     }
 
-    /// Decodes an unstreamed response.
     pub(super) fn decode_body(mut self, body: &str) -> Result<Response, ApiError> {
         let Some(interaction) = ObjectView::parse(body) else { return Err(invalid_interaction()) };
         if interaction.get("steps").is_none() && interaction.get("status").is_none() {

@@ -28,7 +28,6 @@ pub(super) struct ResponseStep {
     items: Vec<ContentItem>,
 }
 
-/// The type of a step.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum StepKind {
     ModelOutput,
@@ -41,7 +40,6 @@ pub(super) enum StepKind {
     Other,
 }
 
-/// A content item.
 enum ContentItem {
     /// Concatenated text deltas with their citations.
     Text(String, Vec<Box<RawValue>>),
@@ -141,7 +139,6 @@ impl ResponseStep {
         Ok(text)
     }
 
-    /// Replaces fields of the step.
     pub(super) fn set_fields(&mut self, delta: &ObjectView<'_>) {
         self.is_modified = true;
         for (name, value) in delta.iter().filter(|(name, _)| *name != "type") {
@@ -170,7 +167,6 @@ impl ResponseStep {
         Some(arguments)
     }
 
-    /// Converts the step to a content part.
     pub(super) fn into_part(mut self, model: &str) -> Option<ContentPart> {
         let content = match &self.kind {
             StepKind::ModelOutput => PartContent::Text(self.content_text.clone()),
@@ -215,7 +211,6 @@ impl ResponseStep {
         }
     }
 
-    /// Returns the error in the step, if there is one.
     pub(super) fn decode_failure(&self) -> Option<ApiError> {
         let fields = ObjectView::from_raw(&self.raw)?;
         fields.get("error").map(|_| decode_error_object(&fields, 500))

@@ -20,7 +20,6 @@ fn stream(events: &[&str]) -> String {
     chunking::sse_events(events).replace('\n', "\r\n")
 }
 
-/// Returns an unstreamed interaction.
 fn interaction(steps: &str, status: &str) -> String {
     format!(
         r#"{{"id":"v1_x","object":"interaction","status":"{status}","model":"{MODEL}","steps":[{steps}],

@@ -41,7 +41,6 @@ struct ModelOptions<'r> {
     stop: Vec<&'r str>,
 }
 
-/// A message of the request.
 #[derive(Serialize)]
 struct ChatMessage<'r> {
     role: &'static str,

@@ -10,7 +10,6 @@ use crate::provider::codec::{
 };
 use crate::provider::{FinishReason, ProviderApi, Response, StreamChunk, Usage};
 
-/// Decodes an unstreamed response.
 pub(super) fn decode_body(body: &str, model: String) -> Result<Response, ApiError> {
     let Some(line) = ObjectView::parse(body) else {
         return Err(ApiError::invalid_response("the response is not a JSON object"));
@@ -23,7 +22,6 @@ pub(super) fn decode_body(body: &str, model: String) -> Result<Response, ApiErro
     Ok(message.into_response())
 }
 
-/// A decoder of a stream of lines.
 pub(super) struct StreamDecoder {
     lines: LineSplitter,
     message: MessageAccumulator,

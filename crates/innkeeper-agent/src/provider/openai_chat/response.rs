@@ -13,7 +13,6 @@ use crate::provider::openai::decode_error_object;
 use crate::provider::tool_encoding::EncodedTools;
 use crate::provider::{Cost, FinishReason, Response, StreamChunk, Usage};
 
-/// Decodes an unstreamed response.
 pub(super) fn decode_body(
     model: String,
     tools: Arc<EncodedTools>,
@@ -34,7 +33,6 @@ pub(super) fn decode_body(
 
 /// The response received so far.
 pub(super) struct ResponseAccumulator {
-    /// The requested model.
     request_model: String,
     response_model: Option<String>,
     reasoning: Reasoning,
@@ -166,7 +164,6 @@ impl ResponseAccumulator {
         self.has_message && (self.finish_reason.is_some() || (done && self.calls.are_closed()))
     }
 
-    /// Adds the partial output to an error.
     pub(super) fn with_partial_output(&self, mut error: ApiError) -> ApiError {
         if error.partial_output.is_none() && !self.content.text.is_empty() {
             error.partial_output = Some(self.content.text.clone());

@@ -48,7 +48,6 @@ struct PartialToolCall {
     is_start_emitted: bool,
 }
 
-/// The members of one delta.
 struct ToolCallDelta<'a> {
     index: Option<u64>,
     id: Option<String>,

@@ -8,10 +8,8 @@ use crate::provider::codec::{
     ApiError, ObjectView, decode_string, is_sendable_object, texts_of_field,
 };
 
-/// Separator between paragraphs of reasoning.
 pub(super) const PARAGRAPH_SEPARATOR: &str = "\n\n";
 
-/// A decoded item.
 pub(super) struct OutputItem {
     pub(super) part: ContentPart,
     pub(super) is_refusal: bool,

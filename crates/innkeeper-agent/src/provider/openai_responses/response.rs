@@ -6,7 +6,6 @@ use crate::provider::codec::{ApiError, MAX_CONTENT_PARTS, ObjectView};
 use crate::provider::openai::decode_error_object;
 use crate::provider::{Cost, FinishReason, LlmErrorKind, Response, Usage};
 
-/// Decodes an unstreamed response.
 pub(super) fn decode_body(model: &str, body: &str) -> Result<Response, ApiError> {
     let fields = ObjectView::parse(body);
     let fields =

@@ -201,7 +201,6 @@ impl ResponseAccumulator {
         self.items.iter().map(ItemAccumulator::partial_output).collect()
     }
 
-    /// Adds the partial output to an error.
     fn with_partial_output(&self, mut error: ApiError) -> ApiError {
         if error.partial_output.is_none() {
             error.partial_output = Some(self.partial_output()).filter(|text| !text.is_empty());

@@ -122,7 +122,6 @@ impl ResultLimits {
     }
 }
 
-/// Returns whether the newest results can be shortened.
 pub(super) fn can_shorten(messages: &[Message], support: ContentSupport) -> bool {
     let Some(Message::ToolResults(results)) = messages.last() else { return false };
     results

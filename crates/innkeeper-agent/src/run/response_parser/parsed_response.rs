@@ -23,16 +23,12 @@ pub(in crate::run) struct ParsedResponse {
     pub(in crate::run) problems: Vec<FailedAttempt>,
     /// The same calls, as the result of the run names them.
     pub(in crate::run) rejected: Vec<RejectedTextCall>,
-    /// What the text calls of the response are.
     pub(in crate::run) verdict: TextCallVerdict,
 }
 
-/// A call of a response.
 #[derive(Debug)]
 pub(in crate::run) struct ParsedCall {
-    /// The resolved call, or the rejection.
     pub(in crate::run) call: Result<ResolvedCall, RejectedCall>,
-    /// The origin of the call.
     pub(in crate::run) origin: CallOrigin,
 }
 

@@ -199,7 +199,6 @@ impl ParsedText {
         found
     }
 
-    /// Returns the text behind the reasoning.
     pub(super) fn text_after_reasoning(&self) -> String {
         let mut text = String::new();
         for span in &self.spans {

@@ -13,7 +13,6 @@ use crate::transport::{Endpoint, HttpProvider, ModelSelector, get_llm_client};
 
 const API: ProviderApi = ProviderApi::OpenAiChat;
 
-/// An error with a source.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 struct NestedError {

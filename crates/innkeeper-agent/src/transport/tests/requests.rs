@@ -48,7 +48,6 @@ async fn run(api: ProviderApi, client: &Arc<InMemoryClient>) -> (RunResult, Arc<
     (agent.run("List the folder.").await, tools)
 }
 
-/// Returns the path of an unstreamed request and the header with the key.
 fn path_and_key_header(api: ProviderApi) -> (&'static str, &'static str) {
     match api {
         ProviderApi::OpenAiChat => ("/chat/completions", "authorization"),

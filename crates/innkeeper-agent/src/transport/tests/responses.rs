@@ -31,7 +31,6 @@ fn stream_start() -> InMemoryResponse {
     )
 }
 
-/// Returns the streamed text of a response, or its error.
 async fn stream_text(client: &Arc<InMemoryClient>) -> Result<String, LlmError> {
     let provider = provider(API, client);
     let mut chunks = provider.stream(request("Hi"));

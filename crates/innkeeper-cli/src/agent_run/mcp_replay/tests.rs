@@ -34,7 +34,6 @@ fn recorded(lines: &[(bool, Value)]) -> Arc<Golden> {
     Arc::new(Golden::from_json(&golden.to_string()).unwrap())
 }
 
-/// A client of a replay.
 struct Client {
     golden: Arc<Golden>,
     connection: ReplayedConnection,

@@ -83,7 +83,6 @@ impl RootDirectory {
         if segments.is_empty() { ".".to_owned() } else { segments.join("/") }
     }
 
-    /// Resolves a path from the caller.
     pub(super) fn resolve(&self, requested: &str) -> Result<ResolvedPath, FileError> {
         let canonical_path = self
             .normalize_lexically(requested)?

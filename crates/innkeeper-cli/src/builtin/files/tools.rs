@@ -10,7 +10,6 @@ use crate::builtin::service::{
     parse_arguments, property_schema,
 };
 
-/// Returns all tool definitions.
 pub(super) fn definitions() -> Vec<Value> {
     [list_tool(), read_tool(), write_tool(), search_tool(), info_tool()].map(Value::from).to_vec()
 }

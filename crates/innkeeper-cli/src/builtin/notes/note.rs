@@ -3,7 +3,6 @@
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
-/// A note.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Note {
     pub(super) id: String,

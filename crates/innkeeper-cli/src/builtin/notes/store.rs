@@ -52,7 +52,6 @@ impl StoreError {
     }
 }
 
-/// The end of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FileTail {
     Clean,
@@ -62,7 +61,6 @@ enum FileTail {
     Torn,
 }
 
-/// The notes with their file.
 #[derive(Debug)]
 pub(super) struct NoteStore {
     file: File,

@@ -13,7 +13,6 @@ use crate::builtin::service::{
 /// Maximum number of notes in a search result.
 pub(super) const MAX_SEARCH_RESULTS: usize = 50;
 
-/// Returns all tool definitions.
 pub(super) fn definitions() -> Vec<Value> {
     [add_tool(), get_tool(), find_tool(), tag_tool(), delete_tool()].map(Value::from).to_vec()
 }
@@ -110,7 +109,6 @@ fn id_schema() -> Value {
     property_schema("string", "The note's id, as `add_note` gave it")
 }
 
-/// Returns the schema of a note.
 fn note_schema() -> Value {
     object_schema(
         json!({

@@ -7,7 +7,6 @@ use serde_json::Value;
 use super::*;
 use crate::builtin::NotesService;
 
-/// Reads one byte at a time.
 struct OneByteReader<'a>(&'a [u8]);
 
 impl Read for OneByteReader<'_> {

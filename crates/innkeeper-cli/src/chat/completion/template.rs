@@ -3,7 +3,6 @@
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
 
-/// A part of a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum TemplatePart<'t> {
     Literal(&'t str),
@@ -113,7 +112,6 @@ fn parse(template: &str) -> Vec<TemplatePart<'_>> {
     parts
 }
 
-/// Encodes a value for a URI.
 fn encode(value: &str, is_reserved: bool) -> String {
     let mut encoded = String::new();
     for byte in value.bytes() {

@@ -24,7 +24,6 @@ const MAX_SEARCHED_BYTES: u64 = 64 << 20;
 pub(super) const MAX_EARLIER_MESSAGES: usize = 1_000;
 const MAX_EARLIER_BYTES: usize = 64 << 10;
 
-/// A stored conversation in a list.
 #[derive(Debug)]
 pub(crate) struct StoredConversation {
     pub(crate) id: String,

@@ -28,7 +28,6 @@ impl PlainChat<'_> {
         }
     }
 
-    /// Prints the text of a command.
     fn show(&mut self, text: &str) -> Result<(), CliError> {
         if self.output.is_json() {
             return Ok(self.output.print_json_line(&JsonEvent::Notice { text })?);
@@ -138,7 +137,6 @@ impl PlainChat<'_> {
         Ok(format!("attached {argument} to the next message"))
     }
 
-    /// Sends a prompt of a server.
     async fn send_prompt(&mut self, argument: &str) -> Result<(), CliError> {
         let content = match command_work::prompt(self.session.servers(), argument) {
             Ok(get) => get.await,

@@ -11,7 +11,6 @@ use serde_json::Value;
 use crate::chat::question::{Question, RequestedInput};
 use crate::chat::terminal::outcome_text;
 
-/// One event.
 #[derive(Debug, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub(super) enum JsonEvent<'e> {
@@ -200,14 +199,12 @@ pub(super) enum QuestionDetails<'e> {
     },
 }
 
-/// A message of a sampling request.
 #[derive(Debug, Serialize)]
 pub(super) struct SampledMessage<'e> {
     role: &'static str,
     text: &'e str,
 }
 
-/// A field of a form.
 #[derive(Debug, Serialize)]
 pub(super) struct FieldDetails<'e> {
     name: &'e str,
@@ -221,7 +218,6 @@ pub(super) struct FieldDetails<'e> {
     options: Vec<OptionDetails<'e>>,
 }
 
-/// An option of a choice.
 #[derive(Debug, Serialize)]
 pub(super) struct OptionDetails<'e> {
     value: &'e str,

@@ -4,7 +4,6 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
-/// A line of stdin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum JsonLine {
     /// A message or a command, as a person types it.

@@ -16,7 +16,6 @@ pub(super) type InputLine = Option<String>;
 pub(super) struct LineInput {
     wanted: Sender<()>,
     lines: Receiver<InputLine>,
-    /// Whether the thread reads a line.
     is_reading: bool,
     is_closed: bool,
 }
@@ -40,7 +39,6 @@ impl LineInput {
         Ok(Self { wanted, lines, is_reading: false, is_closed: false })
     }
 
-    /// Returns whether the input is at its end.
     pub(super) fn is_closed(&self) -> bool {
         self.is_closed
     }

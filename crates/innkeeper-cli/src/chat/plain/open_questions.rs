@@ -9,10 +9,8 @@ use super::json_response;
 use super::line_question::LineQuestion;
 use crate::chat::question::Question;
 
-/// The open questions.
 #[derive(Debug, Default)]
 pub(super) struct OpenQuestions {
-    /// The question to a person.
     line: Option<LineQuestion>,
     /// The questions to a program, by their ids.
     by_id: BTreeMap<u64, Question>,
@@ -28,12 +26,10 @@ pub(super) enum Withdrawn {
 }
 
 impl OpenQuestions {
-    /// Returns whether the question to a person is open.
     pub(super) fn has_line(&self) -> bool {
         self.line.is_some()
     }
 
-    /// Opens the question to a person.
     pub(super) fn set_line(&mut self, question: LineQuestion) {
         self.line = Some(question);
     }

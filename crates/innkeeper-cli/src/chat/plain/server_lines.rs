@@ -12,7 +12,6 @@ use crate::chat::server_log::{DEFAULT_LOG_LEVEL, LogMessage, LogMessageOutcome, 
 use crate::exit::CliError;
 use crate::output::Style;
 
-/// The messages of the servers.
 pub(super) struct ServerMessages {
     /// `None` after the end of the host.
     events: Option<Receiver<HostEvent>>,

@@ -49,7 +49,6 @@ pub(crate) struct ChatContext {
     pub(crate) theme: Theme,
     /// The directory of the stored conversations; `None` if conversations are not stored.
     pub(crate) directory: Option<PathBuf>,
-    /// The questions to the person.
     pub(crate) questions: Receiver<Question>,
     /// Log lines while the chat has the screen.
     pub(crate) log_lines: Receiver<String>,
@@ -82,7 +81,6 @@ struct App {
     work: FuturesUnordered<BoxFuture<'static, WorkResult>>,
     searches: Searches,
     server_log: ServerLog,
-    /// The threads of commands.
     threads: FileThreads,
     /// What is attached to the next message.
     attachments: Vec<(String, Content)>,

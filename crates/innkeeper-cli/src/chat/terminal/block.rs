@@ -26,7 +26,6 @@ pub(crate) struct Layout {
     pub(crate) now: Instant,
 }
 
-/// One block of the transcript.
 #[derive(Debug)]
 pub(crate) struct Block {
     content: BlockContent,
@@ -36,7 +35,6 @@ pub(crate) struct Block {
     layout: Option<(usize, Theme, Vec<Line<'static>>)>,
 }
 
-/// The content of a block.
 #[derive(Debug)]
 pub(crate) enum BlockContent {
     /// A message of the user.
@@ -61,7 +59,6 @@ pub(crate) struct ToolCallView {
     pub(crate) state: ToolCallState,
 }
 
-/// The state of a tool call.
 #[derive(Debug)]
 pub(crate) enum ToolCallState {
     Running {
@@ -97,7 +94,6 @@ impl Block {
         &self.content
     }
 
-    /// Returns the content for a change.
     pub(crate) fn content_mut(&mut self) -> &mut BlockContent {
         self.layout = None;
         &mut self.content
@@ -118,7 +114,6 @@ impl Block {
         matches!(self.content, BlockContent::ToolCall(_) | BlockContent::Reasoning(_))
     }
 
-    /// Returns the text for the clipboard.
     pub(crate) fn copied_text(&self) -> String {
         match &self.content {
             BlockContent::User(text)
@@ -143,7 +138,6 @@ impl Block {
         }
     }
 
-    /// Returns whether the lines are stored.
     #[cfg(test)]
     pub(crate) fn has_lines(&self) -> bool {
         match &self.content {

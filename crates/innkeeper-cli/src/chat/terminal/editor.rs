@@ -22,10 +22,8 @@ const MAX_EDITED_BYTES: usize = 16 << 10;
 /// Maximum number of messages in the history.
 const MAX_HISTORY: usize = 1_000;
 
-/// The editor of a message.
 pub(crate) struct Editor {
     area: TextArea<'static>,
-    /// The pasted texts with their words.
     pastes: Vec<PastedText>,
     /// The messages, oldest first, each once.
     history: Vec<String>,
@@ -64,7 +62,6 @@ impl Editor {
         }
     }
 
-    /// Returns the text as the editor shows it.
     pub(crate) fn shown_text(&self) -> String {
         self.area.lines().join("\n")
     }
@@ -330,7 +327,6 @@ impl Editor {
         u16::try_from(rows.sum::<usize>()).unwrap_or(u16::MAX)
     }
 
-    /// Draws the editor.
     pub(crate) fn draw(
         &mut self,
         area: Rect,

@@ -28,7 +28,6 @@ pub(crate) struct MarkdownText {
     open_end: usize,
 }
 
-/// The lines of a text.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MarkdownLines<'t> {
     finished: &'t [Line<'static>],
@@ -57,23 +56,19 @@ struct PartEnd {
 }
 
 impl MarkdownText {
-    /// Creates a text.
     pub(crate) fn new(source: impl Into<String>) -> Self {
         Self { source: source.into(), ..Self::default() }
     }
 
-    /// Returns the source.
     pub(crate) fn source(&self) -> &str {
         &self.source
     }
 
-    /// Returns whether the lines are stored.
     #[cfg(test)]
     pub(crate) fn has_lines(&self) -> bool {
         self.layout.is_some()
     }
 
-    /// Appends a chunk.
     pub(crate) fn push(&mut self, chunk: &str) {
         self.source.push_str(chunk);
     }

@@ -13,7 +13,6 @@ use serde_json::{Map, Value};
 use super::editor::Editor;
 use crate::chat::question::{ApprovalAnswer, ElicitationQuestion, Question, RequestedInput};
 
-/// The panel of one question.
 pub(crate) struct QuestionPanel {
     question: Question,
     /// The editor of changed arguments, of the reason for a denial, or of a field.
@@ -90,7 +89,6 @@ impl QuestionPanel {
         self.question.is_withdrawn()
     }
 
-    /// Returns the editor, if the panel has one.
     pub(crate) fn editor_mut(&mut self) -> Option<&mut Editor> {
         self.editor.as_mut()
     }
@@ -257,7 +255,6 @@ impl QuestionPanel {
     }
 }
 
-/// Returns the text for a value in the editor.
 fn input_text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

@@ -57,7 +57,6 @@ pub(crate) struct StatusFacts {
     pub(crate) attachments: Vec<String>,
 }
 
-/// The run in progress.
 #[derive(Debug)]
 struct RunView {
     start: Instant,
@@ -65,7 +64,6 @@ struct RunView {
     waits_for: String,
 }
 
-/// A search in the history of messages.
 #[derive(Debug)]
 struct HistorySearch {
     text: String,
@@ -73,7 +71,6 @@ struct HistorySearch {
     found: Option<usize>,
 }
 
-/// The state of the screen.
 #[derive(Debug)]
 pub(crate) struct Screen {
     theme: Theme,
@@ -264,7 +261,6 @@ pub(crate) fn outcome_text(outcome: &RunOutcome) -> Option<String> {
     outcome_notice(outcome).map(|(_, text)| text)
 }
 
-/// Returns an error with its causes.
 fn failure_text(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

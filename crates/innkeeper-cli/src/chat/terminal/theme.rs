@@ -43,7 +43,6 @@ pub(crate) enum Role {
 }
 
 impl Theme {
-    /// Returns the style of a text.
     pub(crate) fn style(self, role: Role) -> Style {
         let colour = |dark, light| match self {
             Self::Dark => Style::new().fg(dark),

@@ -41,7 +41,6 @@ pub(crate) struct Transcript {
     last_layout: (usize, usize),
     /// The blocks whose lines the last frame needed.
     used: BTreeSet<usize>,
-    /// The selected block.
     selected: Option<usize>,
     /// Whether new blocks with details are open.
     opens_details: bool,

@@ -11,7 +11,6 @@ use crate::output::escape_block;
 /// characters.
 const MAX_COLUMN_BYTES: usize = 32;
 
-/// The columns of a tab.
 const TAB: &str = "    ";
 
 /// Wraps spans of one line at `width` columns, between words where possible. The first line starts

@@ -16,7 +16,6 @@ use crate::cli::ApprovalArg;
 use crate::exit::{CliError, CliExitCode};
 use crate::output::{Output, Style, shorten};
 
-/// Prints the events of a run.
 pub(super) struct EventPrinter<'o> {
     output: &'o mut Output,
     approve: ApprovalArg,

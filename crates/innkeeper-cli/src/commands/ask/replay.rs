@@ -101,7 +101,6 @@ fn replace_input(golden: &mut Golden, args: &AskArgs) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Replaces the temperature of recorded settings.
 fn with_temperature(settings: &RawValue, temperature: f64) -> Result<Box<RawValue>, CliError> {
     let replaced =
         serde_json::from_str(settings.get()).and_then(|mut settings: Map<String, Value>| {

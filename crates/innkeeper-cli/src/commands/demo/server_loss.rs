@@ -83,7 +83,6 @@ impl ServerLoss {
         Ok(Self { error, restarted_after, result })
     }
 
-    /// Prints the step with this number.
     pub(super) fn print(&self, output: &mut Output, number: usize) -> std::io::Result<()> {
         let number = output.paint(Style::Strong, &format!("{number}."));
         let tool = output.paint(Style::Good, TOOL);

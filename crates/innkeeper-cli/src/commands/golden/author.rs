@@ -4,7 +4,6 @@ use innkeeper_host::Environment;
 
 use crate::exit::CliError;
 
-/// The variables with the name of the account.
 const ACCOUNT_VARIABLES: [&str; 2] = ["USER", "USERNAME"];
 
 /// Returns the named person, else the account of the user.

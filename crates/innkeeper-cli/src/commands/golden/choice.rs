@@ -9,7 +9,6 @@ use super::recordable::{check_recordable, is_continuous_integration};
 use crate::cli::RunFileArgs;
 use crate::exit::CliError;
 
-/// A golden with its mode.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::commands) struct GoldenChoice<'a> {
     pub(in crate::commands) file: &'a Path,

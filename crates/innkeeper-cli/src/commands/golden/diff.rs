@@ -37,7 +37,6 @@ pub(super) fn run(args: &DiffArgs, output: &mut Output) -> Result<(), CliError> 
     Ok(())
 }
 
-/// One run of the table.
 #[derive(Debug, Serialize)]
 struct RunColumn {
     file: String,
@@ -100,7 +99,6 @@ impl RunFacts {
 
 type CellText = fn(&RunColumn) -> String;
 
-/// Returns a table with a column for each run.
 fn table(columns: &[RunColumn]) -> Table {
     let headings = columns.iter().map(|column| column.file.clone());
     let mut table = Table::new(std::iter::once(String::new()).chain(headings));

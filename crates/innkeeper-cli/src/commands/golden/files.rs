@@ -23,14 +23,11 @@ const COMPANION_ENDINGS: [&str; 2] = [".rules.json", ".review.json"];
 /// Members that only goldens have: a file with one of them is a golden, also if others are missing.
 const MARKING_MEMBERS: [&str; 3] = ["test_name", "golden_output", "provider_responses"];
 
-/// A golden with its file.
 #[derive(Debug)]
 pub(in crate::commands) struct GoldenFile {
     /// The path, as the user wrote it or its directory.
     pub(super) path: PathBuf,
-    /// The text of the file.
     pub(super) text: String,
-    /// The golden.
     pub(in crate::commands) golden: Golden,
 }
 

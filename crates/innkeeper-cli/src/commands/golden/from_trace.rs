@@ -22,7 +22,6 @@ const MAX_NAME_CHARS: usize = 100;
 /// Maximum number of goldens with the same name.
 const MAX_SAME_NAMES: usize = 100_000;
 
-/// The place of a trace.
 #[derive(Debug)]
 struct TraceLine<'f> {
     file: &'f Path,

@@ -88,7 +88,6 @@ struct Judgements<'g> {
     reviews: &'g [Review],
 }
 
-/// How the run ended.
 #[derive(Debug, Serialize)]
 struct RunEnd<'g> {
     success: bool,

@@ -15,7 +15,6 @@ struct Shutdown {
     models: &'static [ModelName],
 }
 
-/// Names of models.
 enum ModelName {
     /// A model and its dated versions, such as `gpt-4o` and `gpt-4o-2024-08-06`.
     Dated(&'static str),

@@ -17,7 +17,6 @@ use crate::output::{Output, Style, escape_inline};
 /// Width of a verdict in front of a name.
 const VERDICT_WIDTH: usize = 7;
 
-/// A replayed golden.
 #[derive(Debug, Serialize)]
 pub(super) struct ReplayedGolden {
     pub(super) file: String,
@@ -168,7 +167,6 @@ fn print_reports(replayed: &[ReplayedGolden], output: &mut Output) -> Result<(),
     Ok(())
 }
 
-/// Returns the number of goldens with a verdict.
 pub(super) fn count(replayed: &[ReplayedGolden], verdict: Verdict) -> usize {
     replayed.iter().filter(|golden| golden.verdict == verdict).count()
 }

@@ -73,7 +73,6 @@ impl Mark {
 }
 
 impl Review {
-    /// Returns the mark on one line.
     pub(super) fn to_line(&self) -> String {
         let Self { mark, note, who, when, .. } = self;
         let note = note.as_ref().map(|note| format!(": {note}")).unwrap_or_default();

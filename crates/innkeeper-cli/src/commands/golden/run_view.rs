@@ -8,7 +8,6 @@ use crate::exit::CliError;
 
 use super::files::GoldenFile;
 
-/// The result of a run in a golden.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct RunView {
@@ -56,7 +55,6 @@ pub(super) struct AttemptsView {
     pub(super) failed_attempts: u32,
 }
 
-/// A message of the conversation.
 #[derive(Debug, Deserialize)]
 pub(super) struct MessageView {
     pub(super) role: String,
@@ -66,7 +64,6 @@ pub(super) struct MessageView {
     pub(super) tool_calls: Option<Vec<MessageCallView>>,
 }
 
-/// A call in a message.
 #[derive(Debug, Deserialize)]
 pub(super) struct MessageCallView {
     pub(super) id: String,
@@ -86,7 +83,6 @@ pub(super) struct ErrorView {
     pub(super) recovery_action: Option<String>,
 }
 
-/// The counts of a run.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct MetadataView {
@@ -96,7 +92,6 @@ pub(super) struct MetadataView {
     pub(super) token_usage: TokenView,
 }
 
-/// The reported tokens.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub(super) struct TokenView {

@@ -12,7 +12,6 @@ use crate::cli::StatsArgs;
 use crate::exit::CliError;
 use crate::output::{Output, Style, Table};
 
-/// A count for each name.
 type Counts = BTreeMap<String, usize>;
 
 pub(super) fn run(args: &StatsArgs, output: &mut Output) -> Result<(), CliError> {
@@ -56,7 +55,6 @@ struct Coverage {
     apis: Counts,
 }
 
-/// The calls of one tool.
 #[derive(Debug, Default, Serialize)]
 struct ToolCounts {
     calls: usize,

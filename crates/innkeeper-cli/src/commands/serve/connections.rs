@@ -20,7 +20,6 @@ use super::store::StoreSettings;
 use crate::exit::CliError;
 use crate::output::Output;
 
-/// The settings of the connection service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ConnectionSettings {
     enabled: Setting<bool>,
@@ -107,7 +106,6 @@ impl ConnectionSettings {
     }
 }
 
-/// Returns the settings of the service and of its store with their sources.
 pub(super) fn shown_settings(service: &ConnectionSettings, store: &StoreSettings) -> Value {
     Value::Object(service.json().into_iter().chain(store.json()).collect())
 }

@@ -24,7 +24,6 @@ const MIN_LEASE_SECONDS: u64 = 3;
 /// Minimum length of the secret.
 const MIN_SECRET_CHARS: usize = 32;
 
-/// The settings of one replica.
 #[derive(Clone, Debug)]
 pub(super) struct ReplicaSettings {
     /// The address for the requests of other replicas; `None` for the only replica.

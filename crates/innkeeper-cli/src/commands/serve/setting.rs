@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 
 use crate::exit::CliError;
 
-/// Where a value comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ValueSource {
     Option(&'static str),

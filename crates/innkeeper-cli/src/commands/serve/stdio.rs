@@ -16,7 +16,6 @@ const BUFFER_BYTES: usize = 256 << 10;
 /// Time for the last messages to reach a slow reader.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The stream of stdin.
 pub(super) fn stdin() -> io::Result<DuplexStream> {
     let (mut sender, receiver) = duplex(BUFFER_BYTES);
     let runtime = Handle::current();

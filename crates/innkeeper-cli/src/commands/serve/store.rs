@@ -28,7 +28,6 @@ const FIRST_RETRY_DELAY: Duration = Duration::from_millis(100);
 /// Maximum time between two attempts to connect.
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(2);
 
-/// The kind of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum StoreChoice {
     Memory,
@@ -72,7 +71,6 @@ impl FromStr for StoreChoice {
     }
 }
 
-/// The settings of the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct StoreSettings {
     store: Setting<StoreChoice>,

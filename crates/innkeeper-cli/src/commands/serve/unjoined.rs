@@ -7,7 +7,6 @@ use crate::cli::ServeArgs;
 use crate::context::CommandContext;
 use crate::exit::CliError;
 
-/// No run.
 #[derive(Debug)]
 pub(super) struct Recorded;
 

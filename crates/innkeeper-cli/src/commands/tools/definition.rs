@@ -21,7 +21,6 @@ pub(in crate::commands) struct DefinitionWriter<'a> {
 }
 
 impl DefinitionWriter<'_> {
-    /// Returns the definition of a tool.
     pub(in crate::commands) fn tool(&self, tool: &Tool) -> String {
         let schema: Value = serde_json::from_str(tool.input_schema.get()).unwrap_or_default();
         let parameters = Parameter::all(&schema);
@@ -47,7 +46,6 @@ impl DefinitionWriter<'_> {
         text
     }
 
-    /// Returns the definition of a prompt.
     pub(in crate::commands) fn prompt(&self, prompt: &Prompt) -> String {
         let parameters: Vec<Parameter> = prompt
             .arguments
@@ -66,7 +64,6 @@ impl DefinitionWriter<'_> {
         text
     }
 
-    /// Returns the signature, the description and the parameters.
     fn signature(&self, name: &str, description: Option<&str>, all: &[Parameter]) -> String {
         let names: Vec<String> = all.iter().map(name_with_mark).collect();
         let name = self.output.paint(Style::Strong, &escape_inline(&self.public_name(name)));
@@ -133,7 +130,6 @@ impl DefinitionWriter<'_> {
     }
 }
 
-/// Returns the words quoted for a shell.
 pub(in crate::commands) fn shell_words<S: AsRef<str>>(words: &[S]) -> String {
     let quoted: Vec<String> = words.iter().map(|word| quote_argument(word.as_ref())).collect();
     quoted.join(" ")
@@ -194,7 +190,6 @@ fn parameter_head(parameter: &Parameter) -> String {
     escape_inline(&head).into_owned()
 }
 
-/// Returns text as one escaped line.
 pub(super) fn one_line(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     escape_inline(&words.join(" ")).into_owned()

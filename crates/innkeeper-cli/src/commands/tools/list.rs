@@ -70,7 +70,6 @@ pub(super) fn print_server_definitions(
     print_findings(host, output, |finding| *finding.server == *name)
 }
 
-/// Prints the definition of one tool.
 pub(super) fn print_tool_definition(
     host: &Host,
     output: &mut Output,

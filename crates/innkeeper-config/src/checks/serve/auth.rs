@@ -79,7 +79,6 @@ fn api_key(
     Some(ApiKeyConfig { principal, sha256: digest?, tools, binding, rate })
 }
 
-/// Returns the path of a member.
 fn inner<'p>(path: &[PathSegment<'p>], key: &'p str) -> Vec<PathSegment<'p>> {
     [path, &[key_segment(key)]].concat()
 }

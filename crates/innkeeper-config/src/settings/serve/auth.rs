@@ -72,7 +72,6 @@ impl BindingConfig {
 pub struct KeyDigest([u8; 32]);
 
 impl KeyDigest {
-    /// Hashes a key.
     pub(crate) fn from_key(key: &str) -> Self {
         Self(Sha256::digest(key).into())
     }

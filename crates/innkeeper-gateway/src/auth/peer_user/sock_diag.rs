@@ -32,7 +32,6 @@ const INODE_AT: usize = HEADER_BYTES + 68;
 /// Bytes of the ports and addresses in a socket's id.
 const ADDRESS_BYTES: usize = 36;
 
-/// A socket of this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SocketOwner {
     /// The user of the process that created the socket.

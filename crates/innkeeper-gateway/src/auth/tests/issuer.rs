@@ -43,7 +43,6 @@ impl Issuer {
         *self.key_set.lock().unwrap() = json!({"keys": keys.collect::<Value>()});
     }
 
-    /// Returns the published key set.
     pub(super) fn key_set_text(&self) -> String {
         self.key_set.lock().unwrap().to_string()
     }
@@ -79,7 +78,6 @@ impl Issuer {
         })
     }
 
-    /// Signs a token.
     pub(super) fn sign(&self, header: &Value, claims: &Value) -> String {
         let encode = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
         let message = format!("{}.{}", encode(header), encode(claims));

@@ -7,7 +7,6 @@ use super::super::html::{FieldValue, Html, Name, html};
 use super::super::request::Fields;
 use super::{FieldKind, LineKind, boolean, json_string, key, number, with_line_feeds};
 
-/// An argument.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct FormField {
     pub(super) name: String,

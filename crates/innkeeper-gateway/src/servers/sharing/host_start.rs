@@ -20,7 +20,6 @@ pub(super) struct NewHost {
     pub(super) wider: Vec<Arc<Upstream>>,
     /// The remote sessions of another replica, by the name of the server.
     pub(super) continued: Option<IndexMap<String, RemoteSession>>,
-    /// The client of a session.
     pub(super) session: Option<Weak<Client>>,
 }
 

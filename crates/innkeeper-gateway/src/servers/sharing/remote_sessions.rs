@@ -36,7 +36,6 @@ pub(crate) enum Continuation {
     Unavailable,
 }
 
-/// A host that continues remote sessions.
 #[derive(Debug)]
 pub(crate) struct ContinuedHost(#[expect(dead_code, reason = "keeps the host")] HostCell);
 
@@ -126,7 +125,6 @@ impl Servers {
         })
     }
 
-    /// Returns the running host of a session.
     fn client_host(&self, client: &Client) -> Option<Arc<Upstream>> {
         let scopes = self.sharing.scopes();
         let scope = Scope::Session(client.principal.clone(), Some(client.number));

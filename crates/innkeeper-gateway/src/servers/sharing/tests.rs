@@ -18,7 +18,6 @@ use crate::tasks::GatewayTasks;
 
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// The servers of a gateway with one server for each session.
 async fn servers(server: Fixture, max_processes: usize) -> Arc<Servers> {
     let file = mcp_json([server.config_key("share", "session")]);
     let directory = std::env::temp_dir();

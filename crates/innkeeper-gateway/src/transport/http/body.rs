@@ -34,7 +34,6 @@ const DISCARD_TIME: Duration = Duration::from_secs(2);
 /// Some clients send it before their JSON (RFC 8259, 8.1).
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Reads bodies.
 #[derive(Debug)]
 pub(crate) struct BodyReader {
     maximum: usize,

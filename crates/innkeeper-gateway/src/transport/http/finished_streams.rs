@@ -29,7 +29,6 @@ struct Queues {
     by_principal: HashMap<Principal, Queue>,
 }
 
-/// The finished streams of a principal.
 #[derive(Debug, Default)]
 struct Queue {
     streams: VecDeque<FinishedStream>,
@@ -120,7 +119,6 @@ impl FinishedStreams {
 }
 
 impl Queues {
-    /// Removes the messages of one stream of a principal. Returns whether there was a stream.
     fn remove_oldest_of(&mut self, principal: &Principal) -> bool {
         let Some(queue) = self.by_principal.get_mut(principal) else { return false };
         let streams = &mut queue.streams;
@@ -153,7 +151,6 @@ mod tests {
     /// The size of each stream of these tests.
     const STREAM_BYTES: usize = MESSAGE_BYTES + STREAM_OVERHEAD_BYTES;
 
-    /// Adds a stream with a message.
     async fn add(streams: &FinishedStreams, principal: &Principal, read: bool) -> Arc<EventStream> {
         let stream = Arc::new(EventStream::new(1));
         stream.push(Bytes::from(vec![b'x'; MESSAGE_BYTES]));

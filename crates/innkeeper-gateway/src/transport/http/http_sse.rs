@@ -28,7 +28,6 @@ use crate::replicas::{Claim, OwnedKey, Ownership};
 use crate::store_error::StoreError;
 use crate::transport::connection::{Connection, MessageSource};
 
-/// The path for the messages of clients.
 pub(crate) const MESSAGES_PATH: &str = "/messages";
 
 /// The parameter of the path with the id of the stream.
@@ -65,7 +64,6 @@ impl SseSessions {
     }
 }
 
-/// Opens the stream of a client.
 pub(crate) async fn open_stream(
     transport: &Arc<HttpTransport>,
     endpoint: usize,
@@ -158,7 +156,6 @@ async fn own_stream(
     }
 }
 
-/// The events of a stream.
 struct OpenStream {
     /// The first event.
     endpoint: Option<Bytes>,

@@ -68,7 +68,6 @@ pub(super) async fn post(
     }
 }
 
-/// Returns the ids of the requests of a message.
 fn request_ids(message: &Message<'_>) -> Vec<RequestId> {
     match message {
         Message::Single(message) => request_id(message).into_iter().collect(),

@@ -17,7 +17,6 @@ use crate::sink::MessageSink;
 use crate::state::GatewayState;
 use crate::transport::incoming::JsonRpcRequest;
 
-/// A request of a session.
 pub(super) struct Request {
     pub(super) id: RequestId,
     method: String,
@@ -32,7 +31,6 @@ impl Request {
         Self { id, method: method.to_owned(), params, counted: Ok(()) }
     }
 
-    /// Returns the request with the outcome of its count.
     pub(super) fn counted(self, counted: Result<(), RateExceeded>) -> Self {
         Self { counted, ..self }
     }
@@ -76,7 +74,6 @@ impl Request {
     }
 }
 
-/// The requests of one POST.
 pub(super) enum Requests {
     Single(Request),
     Batch {

@@ -122,7 +122,6 @@ pub(crate) fn keep_alive() -> Bytes {
     Bytes::from_static(sse::KEEP_ALIVE)
 }
 
-/// Returns an event with a type and a text.
 pub(super) fn named_event(name: &str, text: &str) -> Bytes {
     let mut bytes = Vec::new();
     let data = sse::OutgoingData::Text(text);

@@ -41,7 +41,6 @@ pub(crate) struct NewSession {
     pub(crate) general: EventStream,
 }
 
-/// A session of a client.
 #[derive(Debug)]
 pub(crate) struct Session {
     /// The place of the session among all sessions.
@@ -55,7 +54,6 @@ pub(crate) struct Session {
     usage: Usage,
 }
 
-/// When a session was in use.
 #[derive(Debug)]
 struct Usage {
     /// The open event streams and the requests in flight.
@@ -97,7 +95,6 @@ impl Session {
         self.ownership().is_some_and(|ownership| ownership.is_lost())
     }
 
-    /// Returns whether a stream was one of this replica.
     pub(crate) fn is_own_stream(&self, number: u64) -> bool {
         number == GENERAL_STREAM || number > first_number(self.moves())
     }
@@ -131,7 +128,6 @@ impl Session {
 pub(crate) struct Activity(Arc<Session>);
 
 impl Activity {
-    /// Returns the principal of the session.
     pub(crate) fn principal(&self) -> &Principal {
         &self.0.client.principal
     }

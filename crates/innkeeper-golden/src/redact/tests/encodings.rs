@@ -76,7 +76,6 @@ fn in_lines(text: &str, line_break: &str) -> String {
 /// The position of the first encoding that is Base64.
 const FIRST_BASE64: usize = 21;
 
-/// Each encoding with its name.
 pub(super) const ENCODINGS: [(&str, Encode); 33] = [
     ("plain", str::to_owned),
     ("JSON", json_string),

@@ -6,7 +6,6 @@ use super::encodings::{ENCODINGS, SECRETS};
 use super::streams::{WIRES, read_events, write_events};
 use super::*;
 
-/// Cuts a text at characters.
 fn cut(text: &str, sizes: &[usize]) -> Vec<String> {
     let mut characters = text.chars();
     let mut pieces: Vec<String> =

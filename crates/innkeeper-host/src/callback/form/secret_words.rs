@@ -119,7 +119,6 @@ const SECRET_PHRASES: [&[&str]; 38] = [
     &["dogrulama|guvenlik|onay|gizli|ozel|api|kredi", "kod*|anahtar*|kart*"],
 ];
 
-/// Vendors whose key is a secret.
 const VENDORS: &str = "anthropic|aws|azure|claude|cohere|deepseek|gemini|github|gitlab|google|groq|\
                        huggingface|mistral|openai|openrouter|replicate|sendgrid|slack|stripe|twilio";
 
@@ -334,7 +333,6 @@ pub(super) fn is_secret_label(label: &str) -> bool {
     is_token || is_whole || words.has_secret_word() || words.has_secret_text()
 }
 
-/// Returns whether a sentence of the text asks for a secret.
 pub(super) fn asks_for_secret(text: &str) -> bool {
     sentences(text).any(|sentence| {
         let words = Words::new(sentence);
@@ -402,7 +400,6 @@ fn describes_secret(words: &[String]) -> bool {
     })
 }
 
-/// The words of a text.
 struct Words {
     /// Words in plain form: `apiKey`, `API key` and `api_key` give the same two words.
     plain: Vec<String>,

@@ -21,7 +21,6 @@ fn acquire<'a>(
     Box::pin(permits.acquire(caller, Instant::now() + TIME))
 }
 
-/// Returns the output of a future that is ready.
 fn ready<T>(future: impl Future<Output = T>) -> Option<T> {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         std::task::Poll::Ready(output) => Some(output),

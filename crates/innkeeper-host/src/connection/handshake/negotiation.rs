@@ -31,7 +31,6 @@ enum ProbeState {
     Rejected(RequestError),
 }
 
-/// A handshake with one server.
 pub(super) struct Negotiation<'a> {
     session: &'a Session,
     client: HandshakeClient<'a>,

@@ -28,7 +28,6 @@ pub(super) struct TaskParams<'a> {
 /// Sends requests about one task.
 pub(super) struct TaskRequests<'a> {
     pub(super) connection: &'a Connection,
-    /// The call that created the task.
     pub(super) call: CallContext<'a>,
     /// The capabilities of the remote client of the call.
     pub(super) caller_meta: CallerMeta,

@@ -132,7 +132,6 @@ fn decode_base64(run: &[u8]) -> Option<Vec<u8>> {
     ENGINE.decode(letters).ok()
 }
 
-/// Reads one code of a list.
 type CodeReader = fn(&[u8]) -> Option<u8>;
 
 /// Decodes lists of codes: hexadecimal pairs, decimal numbers and groups of eight bits.

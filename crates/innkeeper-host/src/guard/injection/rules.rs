@@ -11,7 +11,6 @@ use crate::guard::FindingKind::{
     Solicitation, ToolSteering,
 };
 
-/// One rule.
 pub(super) struct InjectionRule {
     pub(super) kind: FindingKind,
     pub(super) reason: &'static str,

@@ -12,7 +12,6 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 use crate::metadata_address::{is_metadata_host, is_metadata_ip};
 
-/// The network class of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum AddressClass {
     /// This machine.

@@ -194,7 +194,6 @@ impl BearerAuth {
         Some(outcome.map(drop).map_err(|error| error.kind))
     }
 
-    /// Returns whether a sign-in is running.
     pub(super) fn is_signing_in(&self) -> bool {
         self.pending().is_some_and(|flight| flight.has_changed().is_ok())
     }

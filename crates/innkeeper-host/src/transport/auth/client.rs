@@ -21,7 +21,6 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum size of a response body in bytes. Metadata and tokens have a few thousand.
 const MAX_BODY_BYTES: usize = 1 << 20;
 
-/// The error of an authorization request.
 #[derive(Debug, thiserror::Error)]
 enum AuthRequestError {
     #[error("address not allowed for authorization requests")]

@@ -64,7 +64,6 @@ impl AuthManager {
         let _ = servers.remove(server);
     }
 
-    /// Returns whether a sign-in is running for a server.
     pub(crate) fn is_signing_in(&self, server: &str) -> bool {
         self.find(server).is_some_and(|access| access.is_signing_in())
     }

@@ -55,7 +55,6 @@ struct OauthState {
     stored: StoredAuth,
     /// The time of the last failed renewal.
     renewal_failed_at: Option<Instant>,
-    /// The discovered authorization server.
     authorization_server: Option<AuthorizationServer>,
 }
 

@@ -28,7 +28,6 @@ const MAX_SEEN_EVENT_IDS: usize = 256;
 /// idle server ten times a second is useless.
 const MIN_BACKOFF: Duration = Duration::from_millis(100);
 
-/// The end of a stream.
 #[derive(Debug)]
 pub(super) enum StreamEnd {
     /// The request has its response.

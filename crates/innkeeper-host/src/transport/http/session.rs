@@ -18,7 +18,6 @@ use super::session_state::{HttpSessionState, InitializeRequest};
 use crate::error::UnavailableReason;
 use crate::session::{InboundSink, RequestError};
 
-/// The accepted content types.
 const ACCEPTED_TYPES: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
 
 /// Timeout for the `DELETE` of a session, and for the `initialized` notification of a new session.
@@ -53,7 +52,6 @@ impl FailedReinitialize {
     }
 }
 
-/// One Streamable HTTP session.
 #[derive(Debug)]
 pub(super) struct HttpSession {
     target: Arc<HttpTarget>,
@@ -97,7 +95,6 @@ impl HttpSession {
         }
     }
 
-    /// Returns the id of the current session.
     pub(super) fn session_id(&self) -> Option<HeaderValue> {
         self.state.id()
     }
@@ -133,7 +130,6 @@ impl HttpSession {
         self.target.client.request(method, self.target.url.configured.clone()).headers(headers)
     }
 
-    /// Sends a request with credentials.
     pub(super) async fn send(&self, request: RequestBuilder) -> Result<Response, RequestError> {
         let response = self.target.send(request).await?;
         Ok(self.record_response(response))

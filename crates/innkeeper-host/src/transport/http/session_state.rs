@@ -26,7 +26,6 @@ struct ContinuedSession {
     revision: Revision,
 }
 
-/// The state of one Streamable HTTP session.
 #[derive(Debug)]
 pub(crate) struct HttpSessionState {
     /// The digest of the address of the server.
@@ -94,7 +93,6 @@ impl HttpSessionState {
         self.continued.as_ref().is_some_and(|continued| Some(&continued.id) == session)
     }
 
-    /// Returns the id of the current session.
     pub(super) fn id(&self) -> Option<HeaderValue> {
         self.id.borrow().clone()
     }

@@ -11,7 +11,6 @@ use seccompiler::{
 
 use super::system_calls::{self, CAN_FILTER};
 
-/// Local socket domains: Unix sockets and netlink.
 const LOCAL_DOMAINS: [libc::c_int; 2] = [libc::AF_UNIX, libc::AF_NETLINK];
 
 /// Compiles the filter that refuses other sockets; `None` if the architecture has no filters.

@@ -102,7 +102,6 @@ fn check_results_have_calls(
     Ok(())
 }
 
-/// Checks the signature of each thinking block.
 fn check_signatures(at: usize, blocks: &[Value]) -> Result<(), BadRequest> {
     let thinking = blocks.iter().enumerate().filter(|(_, block)| block["type"] == "thinking");
     for (index, block) in thinking {

@@ -9,7 +9,6 @@ use super::{
     response_object, summary_text,
 };
 
-/// The events with their sequence numbers.
 #[derive(Default)]
 struct EventSequence(Vec<Value>);
 

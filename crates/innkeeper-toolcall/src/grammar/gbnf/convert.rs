@@ -47,7 +47,6 @@ pub(super) struct SchemaConverter<'a> {
     remaining_schemas: usize,
 }
 
-/// The rules of references.
 #[derive(Default)]
 struct ReferenceRules {
     /// Rule names by reference.
@@ -340,7 +339,6 @@ impl<'a> SchemaConverter<'a> {
         self.tool.input_schema.pointer(pointer)
     }
 
-    /// Converts an array schema.
     fn convert_array(&mut self, schema: &Map<String, Value>, at: &str) -> String {
         let (prefix, items) = match (schema.get("prefixItems"), schema.get("items")) {
             (Some(Value::Array(prefix)), items) => (prefix.as_slice(), items),

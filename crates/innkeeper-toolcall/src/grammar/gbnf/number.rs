@@ -16,7 +16,6 @@ const MAX_BOUND: i64 = 10_i64.pow(15);
 /// Maximum number of decimal places of a bound.
 const MAX_DECIMAL_PLACES: usize = 6;
 
-/// A bound as a decimal number.
 #[derive(Debug, Clone, Copy)]
 struct Bound {
     /// All digits, without the decimal point.
@@ -55,7 +54,6 @@ struct SignedRange {
 }
 
 impl SchemaConverter<'_> {
-    /// Converts an integer schema.
     pub(super) fn convert_integer(&mut self, schema: &Map<String, Value>, pointer: &str) -> String {
         let (low, high) = self.read_bounds(schema, pointer);
         if low.is_none() && high.is_none() {
@@ -81,7 +79,6 @@ impl SchemaConverter<'_> {
         self.alternatives_rule(&alternatives, pointer, SharedRule::Integer)
     }
 
-    /// Converts a number schema.
     pub(super) fn convert_number(&mut self, schema: &Map<String, Value>, pointer: &str) -> String {
         let (low, high) = self.read_bounds(schema, pointer);
         if low.is_none() && high.is_none() {

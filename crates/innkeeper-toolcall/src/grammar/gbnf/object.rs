@@ -13,7 +13,6 @@ use crate::grammar::reference::join_pointer;
 const MAX_EXCLUDED_NAME_BYTES: usize = 128;
 
 impl SchemaConverter<'_> {
-    /// Converts an object schema.
     pub(super) fn convert_object(&mut self, schema: &Map<String, Value>, at: &str) -> String {
         let none = Map::new();
         let properties = schema.get("properties").and_then(Value::as_object).unwrap_or(&none);
@@ -53,7 +52,6 @@ impl SchemaConverter<'_> {
         self.member_sequence(&members, extra)
     }
 
-    /// Returns the rule of a member: name and value.
     fn member_rule(&mut self, name: &str, value: &str) -> String {
         let space = self.rules.use_shared(SharedRule::Space);
         let key = literal(&Value::from(name).to_string());

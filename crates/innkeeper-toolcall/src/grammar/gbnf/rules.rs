@@ -134,7 +134,6 @@ impl RuleSet {
         }
     }
 
-    /// Defines the rule of a name.
     pub(super) fn define(&mut self, name: String, body: String) {
         self.list.push((name, body));
     }
@@ -177,7 +176,6 @@ pub(super) fn literal(text: &str) -> String {
     out
 }
 
-/// Escapes a character for a character class.
 pub(super) fn escape_in_class(character: char) -> String {
     if character.is_ascii_alphanumeric() || !character.is_ascii() {
         escape_unprintable(character)
@@ -186,7 +184,6 @@ pub(super) fn escape_in_class(character: char) -> String {
     }
 }
 
-/// Escapes unprintable characters by number.
 fn escape_unprintable(character: char) -> String {
     match u32::from(character) {
         code @ (..=0x1F | 0x7F) => format!("\\x{code:02X}"),

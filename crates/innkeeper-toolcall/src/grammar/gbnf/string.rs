@@ -12,7 +12,6 @@ const HEX_DIGIT: &str = "[0-9a-fA-F]";
 const IPV4_OCTET: &str = r#"("25" [0-5] | "2" [0-4] [0-9] | "1" [0-9]{2} | [1-9]? [0-9])"#;
 
 impl SchemaConverter<'_> {
-    /// Converts a string schema.
     pub(super) fn convert_string(&mut self, schema: &Map<String, Value>, pointer: &str) -> String {
         if let Some(format) = schema.get("format").and_then(Value::as_str) {
             if let Some(body) = format_pattern(format) {

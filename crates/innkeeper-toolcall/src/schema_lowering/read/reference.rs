@@ -104,7 +104,6 @@ impl<'a> SchemaReader<'a, '_> {
         node
     }
 
-    /// Returns the index of the definition for a reference.
     fn definition_index(&mut self, pointer: &str) -> usize {
         if let Some(at) = self.definition_indexes.get(pointer) {
             return *at;

@@ -30,7 +30,6 @@ fn has_subschemas(key: &str, value: &Value) -> bool {
         || nesting.contains(&key)
 }
 
-/// Estimates the bytes of a value.
 pub(super) fn estimate_bytes(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => 8,

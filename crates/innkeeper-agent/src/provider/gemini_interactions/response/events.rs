@@ -9,7 +9,6 @@ use crate::provider::codec::{ApiError, ObjectView};
 use crate::provider::gemini::decode_error_object;
 
 impl ResponseAccumulator {
-    /// Feeds one event of the stream.
     pub(in super::super) fn feed_event(
         &mut self,
         name: &str,

@@ -16,7 +16,6 @@ use crate::provider::openai::DOCUMENT_NAME;
 /// The members of a message in order.
 pub(super) struct ChatMessage<'r>(Vec<(String, MemberValue<'r>)>);
 
-/// The value of a member.
 enum MemberValue<'r> {
     Text(&'r str),
     Shared(Cow<'r, str>),

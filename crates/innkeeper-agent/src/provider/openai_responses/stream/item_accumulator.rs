@@ -27,7 +27,6 @@ pub(super) struct ItemAccumulator {
     received: String,
     joiner: StringJoiner,
     call: Option<StartedCall>,
-    /// The part of the finished item.
     finished_part: Option<ContentPart>,
     /// The complete arguments of a call whose finished item has not come.
     finished_arguments: Option<String>,
@@ -90,7 +89,6 @@ impl ItemAccumulator {
         }
     }
 
-    /// Whether the streamed item has the content of an item.
     pub(super) fn repeats(&self, item: &OutputItem) -> bool {
         match (&item.part.content, self.finished_part.as_ref().map(|part| &part.content)) {
             (PartContent::ToolCall(other), _) => self.to_call().is_some_and(|call| {

@@ -22,7 +22,6 @@ fn approval() -> (Question, oneshot::Receiver<ApprovalAnswer>) {
     (Question::Approval(question, reply), receiver)
 }
 
-/// Answers a question with the members of a response.
 fn respond(question: Question, mut members: Value) -> Result<(), String> {
     members["type"] = "response".into();
     members["id"] = 1.into();

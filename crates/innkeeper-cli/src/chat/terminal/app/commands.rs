@@ -297,14 +297,12 @@ impl App {
     }
 }
 
-/// Returns the server of a tool.
 pub(super) fn server_of(host: &Host, tool: &str) -> Option<String> {
     let catalog = host.catalog();
     let found = catalog.tools().find(|listed| listed.public_name == tool)?;
     Some(found.server.to_owned())
 }
 
-/// Returns the text of a user message.
 pub(super) fn user_text(message: &Message) -> Option<String> {
     match message {
         Message::User(content) => Some(content.to_text().into_owned()),

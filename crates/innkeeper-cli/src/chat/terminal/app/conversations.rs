@@ -10,7 +10,6 @@ use crate::chat::command_work;
 use crate::chat::conversation_file::{self, ConversationFile};
 use crate::exit::CliError;
 
-/// A conversation with its file.
 pub(super) type OpenedConversation = Box<Result<(ConversationFile, Conversation), CliError>>;
 
 impl App {

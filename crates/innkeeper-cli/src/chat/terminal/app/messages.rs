@@ -8,7 +8,6 @@ use super::{App, commands};
 use crate::chat::attachment;
 
 impl App {
-    /// Sends a message with the attachments.
     pub(super) fn send(&mut self, text: &str) {
         let attached = std::mem::take(&mut self.attachments);
         let (shown, content) = attachment::to_message(&attached, text);

@@ -22,11 +22,9 @@ const MAX_LINE_BYTES: usize = 1 << 10;
 /// Maximum number of lines of a problem of the input.
 const MAX_PROBLEM_LINES: usize = 3;
 
-/// The lines of a panel.
 pub(crate) struct DrawnPanel {
     /// The lines above the editor, which may be more than fit.
     pub(crate) lines: Vec<Line<'static>>,
-    /// The lines of the current field.
     pub(crate) current_field: Range<usize>,
     /// Why the input is not accepted.
     pub(crate) problem: Vec<Line<'static>>,
@@ -34,7 +32,6 @@ pub(crate) struct DrawnPanel {
 }
 
 impl QuestionPanel {
-    /// Returns the lines at this width.
     pub(crate) fn draw(&self, width: usize, theme: Theme) -> DrawnPanel {
         let (lines, current_field) = match &self.question {
             Question::Approval(question, _) => (self.draw_approval(question, width, theme), 0..0),

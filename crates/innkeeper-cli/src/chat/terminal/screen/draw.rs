@@ -45,7 +45,6 @@ impl Rows<'_> {
 }
 
 impl Screen {
-    /// Draws the whole screen.
     pub(crate) fn draw(&mut self, area: Rect, buffer: &mut Buffer, now: Instant) {
         self.questions.update(!self.editor.is_empty(), now);
         if area.is_empty() {
@@ -210,7 +209,6 @@ impl Screen {
     }
 }
 
-/// Returns the part of an area behind the prompt.
 fn behind_prompt(area: Rect) -> Rect {
     let prompt = area.width.min(2);
     Rect { x: area.x + prompt, width: area.width - prompt, ..area }

@@ -10,7 +10,6 @@ use crate::chat::completion::{Completions, mentioned_name};
 use crate::chat::slash_command::{SlashCommand, TypedLine, parse_line};
 
 impl Screen {
-    /// Handles a key.
     pub(crate) fn on_key(&mut self, key: KeyEvent, now: Instant) -> Option<Action> {
         if key.kind == KeyEventKind::Release {
             return None;

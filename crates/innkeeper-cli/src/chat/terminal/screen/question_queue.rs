@@ -25,7 +25,6 @@ pub(super) struct QuestionQueue {
     last_key: Option<Instant>,
 }
 
-/// The question on the screen.
 #[derive(Debug)]
 pub(super) struct ShownQuestion {
     pub(super) panel: QuestionPanel,

@@ -83,7 +83,6 @@ impl<'g> Iteration<'g> {
     }
 }
 
-/// Returns whether a call of the run has this error.
 fn is_of_call(error: &ErrorView, run: &RunView) -> bool {
     run.tool_chain.iter().any(|call| match &error.tool_call_id {
         Some(id) => call.tool_call_id.as_ref() == Some(id),

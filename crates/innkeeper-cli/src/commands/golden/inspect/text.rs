@@ -14,7 +14,6 @@ use crate::output::{Output, Style, escape_inline, shorten, wrap};
 /// Maximum number of characters of a text, such as a result; `--json` prints all of it.
 const MAX_TEXT_CHARS: usize = 400;
 
-/// Width of the labels in front of the texts.
 const LABEL_WIDTH: usize = 8;
 
 /// The label of every failure.

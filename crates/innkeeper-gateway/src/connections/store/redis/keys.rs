@@ -20,7 +20,6 @@ pub(super) fn script_keys(id: ConnectionId) -> [String; 5] {
     ]
 }
 
-/// Returns the key of the set with the connections of a user.
 pub(super) fn user_set(user: &str) -> String {
     format!("mcp:connections:user:{user}")
 }

@@ -10,7 +10,6 @@ use super::keys::NOTICE_CHANNEL;
 use crate::connections::state::ConnectionId;
 use crate::redis_client::{RedisClient, deliver_notices};
 
-/// The readers that wait, by connection.
 #[derive(Debug, Default)]
 pub(super) struct Waiters(Mutex<HashMap<ConnectionId, WaitingReaders>>);
 

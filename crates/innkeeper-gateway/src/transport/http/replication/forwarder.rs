@@ -38,7 +38,6 @@ impl Forwarder {
         Self(client)
     }
 
-    /// Sends a request.
     pub(in crate::transport::http) fn request(
         &self,
         request: Request<Full<Bytes>>,

@@ -38,7 +38,6 @@ const PRINCIPAL: HeaderName = HeaderName::from_static("innkeeper-principal");
 /// The id that the first replica gave to a request.
 const REQUEST_ID: HeaderName = HeaderName::from_static("innkeeper-request-id");
 
-/// The header with the API key of a client.
 const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 
 /// Time before the owner is looked up again.

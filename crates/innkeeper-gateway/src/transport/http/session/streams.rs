@@ -15,7 +15,6 @@ pub(in crate::transport::http) const MAX_RESUMABLE_STREAMS: usize = 64;
 /// Takes the streams with messages to store for other replicas.
 pub(super) type StreamQueue = mpsc::UnboundedSender<Arc<EventStream>>;
 
-/// The streams of a session.
 #[derive(Debug)]
 pub(in crate::transport::http) struct SessionStreams {
     /// The stream for messages that belong to no request.
@@ -36,7 +35,6 @@ impl SessionStreams {
         self.resumable.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Creates the stream of a request.
     pub(in crate::transport::http) fn create(&self) -> Arc<EventStream> {
         Arc::new(EventStream::new(self.next.fetch_add(1, Ordering::Relaxed)))
     }
@@ -51,7 +49,6 @@ impl SessionStreams {
         streams.push_back(stream.clone());
     }
 
-    /// Returns a stream by its number.
     pub(in crate::transport::http) fn find(&self, number: u64) -> Option<Arc<EventStream>> {
         if number == GENERAL_STREAM {
             return Some(self.general.clone());

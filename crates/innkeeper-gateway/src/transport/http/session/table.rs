@@ -27,7 +27,6 @@ const ID_BYTES: usize = 24;
 /// Time after which a client can try again to get a session.
 const RETRY_DELAY: Duration = Duration::from_secs(10);
 
-/// All sessions by id.
 #[derive(Debug)]
 pub(crate) struct Sessions {
     by_id: RwLock<HashMap<Box<str>, Arc<Session>>>,
@@ -40,7 +39,6 @@ impl Sessions {
         Self { by_id: RwLock::default(), slots: Quota::new(maximum), random: SystemRandom::new() }
     }
 
-    /// Returns the number of sessions.
     pub(crate) fn count(&self) -> usize {
         self.by_id.read().unwrap_or_else(PoisonError::into_inner).len()
     }
@@ -57,7 +55,6 @@ impl Sessions {
         Ok((slot, URL_SAFE_NO_PAD.encode(bytes).into()))
     }
 
-    /// Creates a session with a reserved place.
     pub(crate) fn create(&self, slot: Reservation, new: NewSession) -> Arc<Session> {
         let session = Self::build(slot, new);
         self.insert(&session);
@@ -98,7 +95,6 @@ impl Sessions {
         Ok(Self::build(slot, new))
     }
 
-    /// Returns the session of a client.
     pub(crate) fn of_client(&self, client: u64) -> Option<Arc<Session>> {
         let by_id = self.by_id.read().unwrap_or_else(PoisonError::into_inner);
         by_id.values().find(|session| session.client.number == client).cloned()
@@ -159,7 +155,6 @@ impl Sessions {
         belongs.then(|| session.clone())
     }
 
-    /// Removes a session.
     pub(crate) fn remove(&self, id: &str) -> Option<Arc<Session>> {
         self.by_id.write().unwrap_or_else(PoisonError::into_inner).remove(id)
     }

@@ -22,13 +22,11 @@ use super::super::stored_auth::{RegisteredClient, StoredToken};
 use super::assertion::sign_assertion;
 use crate::transport::sent_secrets::SentSecrets;
 
-/// The client name for registration.
 const CLIENT_NAME: &str = "Innkeeper";
 
 /// The prefix of the library's message for an OAuth error response.
 const ERROR_RESPONSE_PREFIX: &str = "Server returned error response";
 
-/// A discovered authorization server.
 pub(super) struct AuthorizationServer {
     manager: AuthorizationManager,
     /// The store in which the library expects the token to renew.
@@ -61,12 +59,10 @@ impl AuthorizationServer {
         Ok(Self { manager, credential_store, http, metadata, issuer, published })
     }
 
-    /// Returns the issuer identifier.
     pub(super) fn issuer(&self) -> &str {
         &self.issuer
     }
 
-    /// Returns the URL of the token endpoint.
     pub(super) fn token_endpoint(&self) -> &str {
         &self.metadata.token_endpoint
     }
@@ -89,7 +85,6 @@ impl AuthorizationServer {
         announces_pkce(&self.metadata)
     }
 
-    /// Returns whether the server supports client ID metadata documents.
     pub(super) fn supports_client_metadata(&self) -> bool {
         let field = self.metadata.additional_fields.get("client_id_metadata_document_supported");
         field.and_then(Value::as_bool).unwrap_or_default()

@@ -18,7 +18,6 @@ use super::authorization_server::{AuthorizationServer, without_logging};
 /// Maximum size of an ID token file in bytes. ID tokens have a few thousand.
 const MAX_ID_TOKEN_BYTES: u64 = 64 << 10;
 
-/// Requests a token for the user of the ID token.
 pub(super) async fn request_token(
     context: &OauthContext,
     enterprise: &EnterpriseConfig,
@@ -62,7 +61,6 @@ pub(super) async fn request_token(
         .ok_or_else(|| AuthErrorKind::TokenRequestFailed("the response contains no token".into()))
 }
 
-/// Returns the authentication method of a client.
 fn client_authentication(secret: Option<&str>, by_body: bool) -> EmaClientAuthentication {
     // The secret type belongs to a crate that is not a dependency, so the code deserializes any
     // string.
@@ -77,7 +75,6 @@ fn client_authentication(secret: Option<&str>, by_body: bool) -> EmaClientAuthen
     secret.unwrap_or(EmaClientAuthentication::None)
 }
 
-/// Reads the current ID token.
 fn read_id_token(from: &IdToken) -> Result<String, Box<str>> {
     match from {
         IdToken::Value(token) => Ok(token.expose().to_owned()),

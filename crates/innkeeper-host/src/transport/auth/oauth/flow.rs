@@ -30,7 +30,6 @@ fn with_offline_access(mut scopes: Vec<String>, is_offered: bool) -> Vec<String>
     scopes
 }
 
-/// Returns the scopes that a challenge requires.
 pub(super) fn required_scopes(challenge: &Challenge, url: &Url) -> Vec<String> {
     let params =
         challenge.header.as_deref().map(|header| WWWAuthenticateParams::parse(header, url));
@@ -163,7 +162,6 @@ impl OauthInner {
         Err(AuthErrorKind::IssuerMismatch { found, expected })
     }
 
-    /// Returns the client of the configuration.
     fn configured_client(&self, redirect_uri: String) -> Option<RegisteredClient> {
         let config = &self.context.config;
         let secret = config.client_secret.as_ref().map(|secret| secret.expose().to_owned());

@@ -4,7 +4,6 @@ use ratatui::text::{Line, Span};
 
 use super::super::super::wrap::wrap_spans;
 
-/// The columns of a code block's indentation.
 const CODE_INDENT: &str = "    ";
 
 /// Maximum columns of indentation by lists and quotes: deeper levels have the same indentation.

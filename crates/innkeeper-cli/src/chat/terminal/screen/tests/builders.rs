@@ -83,7 +83,6 @@ pub(super) fn form(properties: &Value) -> RequestedInput {
     RequestedInput::Form(Form::parse(&schema).unwrap())
 }
 
-/// Returns a form with a field of each kind.
 pub(super) fn form_of_each_kind() -> RequestedInput {
     form(&json!({
         "name": { "type": "string", "title": "Name", "description": "As in the passport" },

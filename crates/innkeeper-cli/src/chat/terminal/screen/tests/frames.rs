@@ -10,15 +10,12 @@ use tokio::time::Instant;
 use super::super::Screen;
 use crate::chat::terminal::Theme;
 
-/// The sizes of the frames.
 const SIZES: [(u16, u16); 3] = [(40, 12), (80, 24), (200, 60)];
 
-/// The frames of one feature.
 #[derive(Debug, Default)]
 pub(super) struct Frames(String);
 
 impl Frames {
-    /// Adds the frames of the screen at each size.
     pub(super) fn add(&mut self, title: &str, screen: &mut Screen) {
         for size in SIZES {
             let _ = writeln!(self.0, "=== {title}, {}x{}", size.0, size.1);
