@@ -154,9 +154,13 @@ pub(super) async fn read_events(
 /// in this way why the stream ends.
 fn error_text(data: &[u8]) -> Option<Box<str>> {
     let text = std::str::from_utf8(data).ok()?.trim();
+    // Nearly every message begins with a member of JSON-RPC, and is not read to its end here.
+    let (first, _) = skim::members(text).next()?;
+    if ["jsonrpc", "id"].contains(&&*skim::decode_key(first)) {
+        return None;
+    }
     let has = |key| skim::member(text, key).is_some();
-    let is_error = text.starts_with('{') && has("error") && !has("jsonrpc") && !has("id");
-    is_error.then(|| last_words(data)).flatten()
+    (has("error") && !has("jsonrpc") && !has("id")).then(|| last_words(data)).flatten()
 }
 
 /// Returns the reason that a server gives, for display: the message in a JSON object, or the text.
