@@ -12,29 +12,62 @@ const COMMAND_ENUMS: &[(&str, &str)] = &[
     ("crates/innkeeper-cli/src/cli/commands.rs", "pub(crate) enum HostCommand {"),
 ];
 
-/// The pages with a table of all commands.
-const COMMAND_PAGES: &[&str] = &["README.md", "docs/cli.md"];
+/// The page with a table of all commands.
+const COMMAND_PAGE: &str = "docs/cli.md";
+
+/// The page whose claims repeat numbers of reports.
+const CLAIMS_PAGE: &str = "README.md";
 
 const TESTING_PAGE: &str = "docs/testing.md";
 const FUZZ_TARGETS: &str = "fuzz/fuzz_targets/";
 
-/// Checks that a table of each page names every command.
-pub(super) fn check_command_tables(repository: &Repository) -> Vec<Violation> {
+/// Checks that the table of commands names every command.
+pub(super) fn check_command_table(repository: &Repository) -> Vec<Violation> {
     let mut violations = Vec::new();
-    for page in COMMAND_PAGES {
-        let rows = table_rows(repository.text(page).unwrap_or_default(), "| command |");
-        for (path, heading) in COMMAND_ENUMS {
-            let commands = variants(repository.text(path).unwrap_or_default(), heading);
-            if commands.is_empty() {
-                violations.push(Violation::new(path, 0, format!("has no `{heading}`")));
-            }
-            for command in commands.iter().filter(|command| !names_command(&rows, command)) {
-                let message = format!("its table of commands lacks `{command}`");
-                violations.push(Violation::new(page, 0, message));
-            }
+    let rows = table_rows(repository.text(COMMAND_PAGE).unwrap_or_default(), "| command |");
+    for (path, heading) in COMMAND_ENUMS {
+        let commands = variants(repository.text(path).unwrap_or_default(), heading);
+        if commands.is_empty() {
+            violations.push(Violation::new(path, 0, format!("has no `{heading}`")));
+        }
+        for command in commands.iter().filter(|command| !names_command(&rows, command)) {
+            let message = format!("its table of commands lacks `{command}`");
+            violations.push(Violation::new(COMMAND_PAGE, 0, message));
         }
     }
     violations
+}
+
+/// Checks that each number of a claim is in the report of its row.
+pub(super) fn check_claims(repository: &Repository) -> Vec<Violation> {
+    let rows = table_rows(repository.text(CLAIMS_PAGE).unwrap_or_default(), "| claim |");
+    let mut violations = Vec::new();
+    for row in rows {
+        let cells: Vec<&str> = row.trim_matches('|').split('|').collect();
+        let [_, measured, report] = cells[..] else {
+            violations.push(Violation::new(CLAIMS_PAGE, 0, format!("not three cells: {row}")));
+            continue;
+        };
+        let path = report.split_once("](").and_then(|(_, rest)| rest.split(')').next());
+        let Some(text) = path.and_then(|path| repository.text(path)) else {
+            violations.push(Violation::new(CLAIMS_PAGE, 0, format!("no report: {row}")));
+            continue;
+        };
+        let reported: BTreeSet<&str> = numbers(text).collect();
+        violations.extend(numbers(measured).filter(|number| !reported.contains(number)).map(
+            |number| {
+                let message = format!("claims {number}, which{report}does not have");
+                Violation::new(CLAIMS_PAGE, 0, message)
+            },
+        ));
+    }
+    violations
+}
+
+/// Returns the numbers of a text, with the points and commas inside of them.
+fn numbers(text: &str) -> impl Iterator<Item = &str> {
+    let parts = text.split(|letter: char| !letter.is_ascii_digit() && !".,".contains(letter));
+    parts.map(|part| part.trim_matches(['.', ','])).filter(|part| !part.is_empty())
 }
 
 /// Checks that the table of fuzz targets has every target and no other.
@@ -128,18 +161,26 @@ mod tests {
     fn a_command_without_a_row_is_caught() {
         let source = "pub(crate) enum Command {\n    #[command(flatten)]\n    Host(HostCommand),\n    LogStats(A),\n    #[command(skip)]\n    Server(B),\n}\n";
         let host = "pub(crate) enum HostCommand {\n    Tools(A),\n    Serve(B),\n}\n";
-        let readme = "| command | purpose |\n| --- | --- |\n| `innkeeper tools [SERVER]`, `log-stats` | serve |\n";
-        let page = "| command | purpose |\n| --- | --- |\n| [`tools`](#t) | |\n| [`serve`](#s) | |\n| [`log-stats`](#l) | |\n";
-        let files = [
-            (COMMAND_ENUMS[0].0, source),
-            (COMMAND_ENUMS[1].0, host),
-            ("README.md", readme),
-            ("docs/cli.md", page),
-        ];
+        let page = "| command | purpose |\n| --- | --- |\n| [`tools`](#t) | serve |\n| `innkeeper log-stats FILE` | |\n";
+        let files =
+            [(COMMAND_ENUMS[0].0, source), (COMMAND_ENUMS[1].0, host), (COMMAND_PAGE, page)];
         assert_eq!(
-            violations(check_command_tables, &files),
-            ["README.md: its table of commands lacks `serve`"]
+            violations(check_command_table, &files),
+            ["docs/cli.md: its table of commands lacks `serve`"]
         );
+    }
+
+    #[test]
+    fn a_claim_whose_number_is_not_in_its_report_is_caught() {
+        let claims = "| claim | measured | report |\n| --- | --- | --- |\n\
+                      | fast | 1,000 calls in 2.5 s. | [speed](docs/speed.md) |\n";
+        let report = |text| [(CLAIMS_PAGE, claims), ("docs/speed.md", text)];
+        assert_eq!(violations(check_claims, &report("| 1,000 | 2.5 |")), [""; 0]);
+        assert_eq!(
+            violations(check_claims, &report("| 1,000 | 12.5 |")),
+            ["README.md: claims 2.5, which [speed](docs/speed.md) does not have"]
+        );
+        assert_eq!(violations(check_claims, &[(CLAIMS_PAGE, claims)]).len(), 1);
     }
 
     #[test]
