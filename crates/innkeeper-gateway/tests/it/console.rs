@@ -310,6 +310,31 @@ async fn an_operator_signs_in_and_out_and_another_client_is_told_which_key_to_se
 }
 
 #[tokio::test]
+async fn a_wrong_credential_is_an_attack_and_a_missing_one_is_a_rejected_request() {
+    let test_env = TestEnv::new();
+    let gateway = test_env.gateway_with(builder(&["ann"]), [test_env.fixture("a")]).await;
+    let mut browser = Browser::new(router_with_keys(&gateway));
+    for (path, headers) in [
+        ("/mcp", &[("authorization", "Bearer wrong")][..]),
+        ("/tools", &[("x-api-key", "wrong")]),
+        ("/tools/a.echo", &[]),
+    ] {
+        let page = browser.send(("GET", path), headers, String::new()).await;
+        assert_eq!(page.status, StatusCode::UNAUTHORIZED, "{path}");
+    }
+    browser.sign_in(KEYS[0]).await;
+    let audit = browser.get("/console/audit").await.text;
+    for (path, kind) in [
+        ("/mcp", "credential-refused"),
+        ("/tools", "credential-refused"),
+        ("/tools/a.echo", "request-rejected"),
+    ] {
+        let row = audit.split("<tr>").find(|row| row.contains(&format!("{path}: 401 ")));
+        assert!(row.is_some_and(|row| row.contains(&format!(">{kind}</th>"))), "{path}: {audit}");
+    }
+}
+
+#[tokio::test]
 async fn a_credential_in_the_headers_needs_no_sign_in() {
     let test_env = TestEnv::new();
     let gateway = test_env.gateway_with(builder(&["ann"]), [test_env.fixture("a")]).await;
