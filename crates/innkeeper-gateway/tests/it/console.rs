@@ -350,8 +350,11 @@ async fn a_credential_in_the_headers_needs_no_sign_in() {
         assert_eq!(browser.get("/console/servers").await.status, expected, "{header}: {value}");
     }
     browser.header = Some(("x-api-key", KEYS[0].to_owned()));
-    let result = browser.submit("/console/tool?name=a.echo", &[("f0", "hi")]).await.text;
-    assert!(result.contains(">done<"), "{result}");
+    for cookie in [None, Some("the id of an ended session")] {
+        browser.cookies.extend(cookie.map(|id| ("innkeeper_console".to_owned(), id.to_owned())));
+        let result = browser.submit("/console/tool?name=a.echo", &[("f0", "hi")]).await.text;
+        assert!(result.contains(">done<"), "{cookie:?}: {result}");
+    }
 }
 
 #[tokio::test]
