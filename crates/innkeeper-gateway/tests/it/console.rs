@@ -168,7 +168,8 @@ async fn a_running_call_shows_its_progress_and_can_be_cancelled() {
     let calls = browser.get("/console/calls").await.text;
     assert!(calls.contains("<code>local</code></td><td>a</td><td>console</td>"), "{calls}");
     let call = page.path.clone();
-    browser.wait_for(&call, |text| text.contains("<progress") || text.contains("Progress:")).await;
+    let shown = browser.wait_for(&call, |text| text.contains("<progress")).await;
+    assert!(!shown.contains("value=\"100.0\""), "the call has made its first steps: {shown}");
     let cancelled = browser.submit_at(&call, "/console/call", &[("number", "1")]).await;
     assert!(cancelled.text.contains(">cancelled<"), "{}", cancelled.text);
     let is_cancelled = |journal: &Journal| journal.count("notifications/cancelled") == 1;

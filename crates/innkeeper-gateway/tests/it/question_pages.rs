@@ -103,7 +103,7 @@ async fn an_operator_fills_a_form_and_learns_which_value_is_wrong() {
     let shown = operator.get(&page).await.text;
     assert!(shown.contains("name=\"f0\"") && shown.contains("colour"), "{shown}");
     let list = operator.get("/console/questions").await.text;
-    assert!(list.contains(">Form of <code>a.echo<"), "{list}");
+    assert!(list.contains(">Form of <code>a: a.echo<"), "{list}");
     let wrong = operator.submit(&page, &[("answer", "fill"), ("json", "{\"colour\": 7}")]).await;
     assert_eq!(wrong.status, StatusCode::UNPROCESSABLE_ENTITY);
     assert!(wrong.text.contains("class=\"problem\""), "{}", wrong.text);

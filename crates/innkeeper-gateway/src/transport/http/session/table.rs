@@ -204,7 +204,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn redis_is_told_to_keep_a_session_once_per_interval() {
         let interval = Duration::from_secs(10);
-        let sessions = Sessions::new(2);
+        let sessions = Sessions::new(4);
         let (queue, _streams) = mpsc::unbounded_channel();
         let ownership = (Arc::new(Ownership::for_test()), queue);
         for ownership in [Some(ownership), None] {
