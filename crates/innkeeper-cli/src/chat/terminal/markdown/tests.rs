@@ -65,6 +65,12 @@ fn each_kind_of_block_has_its_form() {
 }
 
 #[test]
+fn each_line_of_html_is_a_line_of_its_own() {
+    let lines = draw("Before.\n\n<div>\ninside\n</div>\n\nAfter.", 40);
+    assert_eq!(lines, ["Before.", "", "<div>", "inside", "</div>", "", "After."]);
+}
+
+#[test]
 fn a_table_that_does_not_fit_is_a_list_of_its_rows() {
     let table = "| name | value |\n|---|---|\n| alpha | one two three |\n| beta | four |\n";
     assert_eq!(
