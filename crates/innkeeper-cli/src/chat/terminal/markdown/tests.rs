@@ -71,6 +71,12 @@ fn each_line_of_html_is_a_line_of_its_own() {
 }
 
 #[test]
+fn a_list_item_without_text_has_its_marker() {
+    assert_eq!(draw("- first\n-\n- third", 40), ["- first", "-", "- third"]);
+    assert_eq!(draw("1. first\n2.\n3. third", 40), ["1. first", "2.", "3. third"]);
+}
+
+#[test]
 fn a_table_that_does_not_fit_is_a_list_of_its_rows() {
     let table = "| name | value |\n|---|---|\n| alpha | one two three |\n| beta | four |\n";
     assert_eq!(
