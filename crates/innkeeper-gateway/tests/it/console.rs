@@ -60,7 +60,7 @@ async fn the_servers_of_all_hosts_are_shown_with_their_state_protocol_processes_
         ">ready<",
         "2025-11-25",
         "legacy",
-        "all clients",
+        "<td>all clients</td>",
         "indexed 12 files",
         "<td class=\"n\">1</td>",
     ] {
