@@ -65,9 +65,8 @@ fn each_kind_of_block_has_its_form() {
 }
 
 #[test]
-fn each_line_of_html_is_a_line_of_its_own() {
-    let lines = draw("Before.\n\n<div>\ninside\n</div>\n\nAfter.", 40);
-    assert_eq!(lines, ["Before.", "", "<div>", "inside", "</div>", "", "After."]);
+fn a_line_break_inside_html_begins_a_line() {
+    assert_eq!(draw("See <!-- one\ntwo --> it.", 40), ["See <!-- one", "two --> it."]);
 }
 
 #[test]
