@@ -174,7 +174,7 @@ mod tests {
             // The server closes no connection: only the client can tell that one is broken.
             connections.push(connection);
         }
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 
     #[tokio::test]

@@ -201,6 +201,7 @@ mod tests {
     use crate::replicas::Ownership;
     use crate::transport::http::session::GENERAL_STREAM;
 
+    #[expect(clippy::disallowed_methods, reason = "the type of the queue; nothing is in it")]
     #[tokio::test(start_paused = true)]
     async fn redis_is_told_to_keep_a_session_once_per_interval() {
         let interval = Duration::from_secs(10);
