@@ -19,7 +19,7 @@ const PAGE_PATH: &str = "docs/reports/mutants.md";
 /// Mutants that no test can catch, with the reasons.
 const EQUIVALENT_PATH: &str = "xtask/mutants/equivalent.tsv";
 /// The crates of the sample, by the end of their names.
-const CRATES: [&str; 4] = ["protocol", "toolcall", "host", "agent"];
+const CRATES: [&str; 7] = ["protocol", "toolcall", "config", "host", "agent", "cli", "gateway"];
 /// The default number of mutants per crate.
 const DEFAULT_SAMPLE: usize = 60;
 /// The default seed, which selects the mutants.
@@ -30,7 +30,7 @@ const MIN_TEST_SECONDS: u64 = 60;
 /// Maximum address space of each process in bytes: a mutant of a loop may allocate without end.
 const MAX_PROCESS_BYTES: u64 = 6 << 30;
 /// The crates whose tests start the helper programs.
-const CRATES_WITH_PROGRAMS: [&str; 2] = ["host", "agent"];
+const CRATES_WITH_PROGRAMS: [&str; 4] = ["host", "agent", "cli", "gateway"];
 /// The programs that the tests start.
 const HELPER_PROGRAMS: &str =
     "build --locked -p innkeeper-testkit -p innkeeper-process -p innkeeper-cli --bins";
@@ -239,7 +239,7 @@ mod tests {
             &["--sample", "-1"],
             &["--seed"],
             &["--seed", "x"],
-            &["--crate", "cli"],
+            &["--crate", "schema"],
             &["--more", "1"],
         ] {
             assert!(parse_args(wrong).is_err(), "{wrong:?}");

@@ -205,6 +205,17 @@ mod tests {
     }
 
     #[test]
+    fn one_changed_key_is_a_difference_whether_or_not_it_needs_a_restart() {
+        let old = server(&json!({"command": "one"}));
+        for key in ["timeout", "maxConcurrent"] {
+            let new = server(&json!({"command": "one", key: 3}));
+            let difference = compare_servers(&old, &new);
+            assert!(!difference.is_empty(), "{key}");
+            assert_eq!(difference.keys(), [key]);
+        }
+    }
+
+    #[test]
     fn settings_that_need_no_start_are_all_that_is_adjusted() {
         let old = server(&json!({"command": "one"}));
         let new = server(&json!({"command": "other", "timeout": 3, "restart": "never",

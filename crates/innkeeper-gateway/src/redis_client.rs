@@ -146,3 +146,51 @@ impl CurrentConnection {
         self.connection.clone().map(|connection| (connection, self.number))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use redis::Script;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// Takes one connection after the other, and responds to the script of each one differently.
+    async fn serve(listener: TcpListener, responses: [&str; 2]) {
+        let mut connections = Vec::new();
+        for response in responses {
+            let (mut connection, _) = listener.accept().await.unwrap();
+            let mut received = [0; 1024];
+            loop {
+                let length = connection.read(&mut received).await.unwrap();
+                let commands = String::from_utf8_lossy(&received[..length]);
+                if commands.contains("EVALSHA") {
+                    connection.write_all(response.as_bytes()).await.unwrap();
+                    break;
+                }
+                let setup = commands.matches("CLIENT").count() + commands.matches("PING").count();
+                connection.write_all("+OK\r\n".repeat(setup).as_bytes()).await.unwrap();
+            }
+            // The server closes no connection: only the client can tell that one is broken.
+            connections.push(connection);
+        }
+        std::future::pending::<()>().await;
+    }
+
+    #[tokio::test]
+    async fn a_response_that_is_not_from_redis_ends_the_connection() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let client = RedisClient::new(&format!("redis://{}", listener.local_addr().unwrap()));
+        let client = client.unwrap();
+        let script = Script::new("return 'done'");
+        let calling = async {
+            let call = script.prepare_invoke();
+            client.run(&call).await.unwrap_err();
+            client.run(&call).await.unwrap()
+        };
+        tokio::select! {
+            reply = calling => assert_eq!(reply.name(), "done"),
+            () = serve(listener, ["HTTP/1.1 400\r\n", "+done\r\n"]) => {}
+        }
+    }
+}

@@ -86,6 +86,20 @@ fn it_makes_no_difference_how_small_the_chunks_are() {
     }
 }
 
+#[test]
+fn the_format_and_the_model_decide_which_text_is_a_call() {
+    let text = b"```tool_code\nget_weather(city=\"Bern\")\n```";
+    for (args, is_call) in [
+        (["--format", "gemma"], true),
+        (["--format", "llama"], false),
+        (["--model", "gemma3:4b"], true),
+        (["--model", "llama3.2:3b"], false),
+    ] {
+        let events = json_lines(&run_extract(&args, TOOLS, text));
+        assert_eq!(events.iter().any(|line| line["event"] == "call"), is_call, "{events:?}");
+    }
+}
+
 /// Proves: S46
 #[test]
 fn an_incomplete_call_is_reported_and_one_of_no_tool_is_text_with_a_suggestion() {

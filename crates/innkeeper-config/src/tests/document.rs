@@ -141,8 +141,10 @@ fn a_value_of_an_application_is_read_without_lines() {
 
 #[test]
 fn top_level_keys_without_a_meaning_are_kept() {
-    let config = load(r#"{"servers": {}, "x-team": {"name": "search"}}"#).unwrap();
+    let text = r#"{"x-team": {"name": "search"}, "servers": {}, "x-area": 1}"#;
+    let config = load(text).unwrap();
     assert_eq!(config.extra.get("x-team"), Some(&json!({"name": "search"})));
+    assert_eq!(config.extra.keys().collect::<Vec<_>>(), ["x-team", "x-area"]);
 }
 
 #[test]

@@ -144,6 +144,13 @@ mod tests {
     }
 
     #[test]
+    fn only_windows_ignores_the_case_of_a_name() {
+        let environment = Environment::from_pairs([("Path", "1")]);
+        assert_eq!(environment.get("Path"), Some("1"));
+        assert_eq!(environment.get("PATH"), cfg!(windows).then_some("1"));
+    }
+
+    #[test]
     fn a_dotenv_file_adds_the_named_variables_that_are_not_set() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join(".env");

@@ -111,5 +111,9 @@ mod tests {
         write(&mut out, "label", 2, &[Series { values: &[5.0], class: "bar" }]);
         let bar = "<rect class=\"bar\" x=\"223.0\" y=\"8.0\" width=\"176.0\" height=\"102.0\">";
         assert!(out.as_str().contains(bar), "{}", out.as_str());
+        for y in ["110.0", "59.0", "8.0"] {
+            let grid = format!("y1=\"{y}\" y2=\"{y}\">");
+            assert!(out.as_str().contains(&grid), "{y}: {}", out.as_str());
+        }
     }
 }

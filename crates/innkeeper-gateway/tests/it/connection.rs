@@ -207,3 +207,19 @@ async fn a_client_that_does_not_read_is_read_no_further_and_loses_no_response() 
         assert!(client.receive().await["id"].is_string());
     }
 }
+
+#[tokio::test]
+async fn subscriptions_are_declared_if_one_server_accepts_them() {
+    for subscribe in [false, true] {
+        let test_env = TestEnv::new();
+        let mut servers = vec![test_env.fixture("plain")];
+        if subscribe {
+            servers.push(test_env.fixture("a").switch("--touch"));
+        }
+        let gateway = test_env.gateway(servers).await;
+        let mut client = gateway.modern("ada", json!({}));
+        let capabilities =
+            client.request("server/discover", json!({})).await["capabilities"].take();
+        assert_eq!(capabilities["resources"]["subscribe"], subscribe, "{capabilities}");
+    }
+}

@@ -60,7 +60,7 @@ async fn the_servers_of_all_hosts_are_shown_with_their_state_protocol_processes_
         ">ready<",
         "2025-11-25",
         "legacy",
-        "all clients",
+        "<td>all clients</td>",
         "indexed 12 files",
         "<td class=\"n\">1</td>",
     ] {
@@ -168,7 +168,8 @@ async fn a_running_call_shows_its_progress_and_can_be_cancelled() {
     let calls = browser.get("/console/calls").await.text;
     assert!(calls.contains("<code>local</code></td><td>a</td><td>console</td>"), "{calls}");
     let call = page.path.clone();
-    browser.wait_for(&call, |text| text.contains("<progress") || text.contains("Progress:")).await;
+    let shown = browser.wait_for(&call, |text| text.contains("<progress")).await;
+    assert!(!shown.contains("value=\"100.0\""), "the call has made its first steps: {shown}");
     let cancelled = browser.submit_at(&call, "/console/call", &[("number", "1")]).await;
     assert!(cancelled.text.contains(">cancelled<"), "{}", cancelled.text);
     let is_cancelled = |journal: &Journal| journal.count("notifications/cancelled") == 1;
@@ -310,6 +311,31 @@ async fn an_operator_signs_in_and_out_and_another_client_is_told_which_key_to_se
 }
 
 #[tokio::test]
+async fn a_wrong_credential_is_an_attack_and_a_missing_one_is_a_rejected_request() {
+    let test_env = TestEnv::new();
+    let gateway = test_env.gateway_with(builder(&["ann"]), [test_env.fixture("a")]).await;
+    let mut browser = Browser::new(router_with_keys(&gateway));
+    for (path, headers) in [
+        ("/mcp", &[("authorization", "Bearer wrong")][..]),
+        ("/tools", &[("x-api-key", "wrong")]),
+        ("/tools/a.echo", &[]),
+    ] {
+        let page = browser.send(("GET", path), headers, String::new()).await;
+        assert_eq!(page.status, StatusCode::UNAUTHORIZED, "{path}");
+    }
+    browser.sign_in(KEYS[0]).await;
+    let audit = browser.get("/console/audit").await.text;
+    for (path, kind) in [
+        ("/mcp", "credential-refused"),
+        ("/tools", "credential-refused"),
+        ("/tools/a.echo", "request-rejected"),
+    ] {
+        let row = audit.split("<tr>").find(|row| row.contains(&format!("{path}: 401 ")));
+        assert!(row.is_some_and(|row| row.contains(&format!(">{kind}</th>"))), "{path}: {audit}");
+    }
+}
+
+#[tokio::test]
 async fn a_credential_in_the_headers_needs_no_sign_in() {
     let test_env = TestEnv::new();
     let gateway = test_env.gateway_with(builder(&["ann"]), [test_env.fixture("a")]).await;
@@ -325,8 +351,11 @@ async fn a_credential_in_the_headers_needs_no_sign_in() {
         assert_eq!(browser.get("/console/servers").await.status, expected, "{header}: {value}");
     }
     browser.header = Some(("x-api-key", KEYS[0].to_owned()));
-    let result = browser.submit("/console/tool?name=a.echo", &[("f0", "hi")]).await.text;
-    assert!(result.contains(">done<"), "{result}");
+    for cookie in [None, Some("the id of an ended session")] {
+        browser.cookies.extend(cookie.map(|id| ("innkeeper_console".to_owned(), id.to_owned())));
+        let result = browser.submit("/console/tool?name=a.echo", &[("f0", "hi")]).await.text;
+        assert!(result.contains(">done<"), "{cookie:?}: {result}");
+    }
 }
 
 #[tokio::test]

@@ -196,6 +196,23 @@ async fn a_result_with_many_large_texts_is_stored_as_a_whole() {
 }
 
 #[tokio::test]
+async fn a_text_of_exactly_its_share_of_the_limit_stays_in_the_result() {
+    // A string in JSON has two quotes more.
+    let share = "x".repeat(LIMIT as usize / 2 - 2);
+    let larger = format!("{share}y");
+    let content = json!([{ "type": "text", "text": share }, { "type": "text", "text": larger }]);
+    let test_env = TestEnv::new();
+    let server = test_env.fixture("a").with("--call-result", json!({ "content": content }));
+    let gateway = gateway(&test_env, server).await;
+    let mut client = gateway.initialized("local", json!({})).await;
+    let result = call(&mut client).await;
+    let links = links(&result);
+    assert_eq!(links.len(), 1);
+    assert_eq!(result["content"][0], content[0]);
+    assert_eq!(pages(&mut client, &links[0]["uri"], 60_000).await, larger);
+}
+
+#[tokio::test]
 async fn a_text_with_half_a_character_is_stored_as_it_was_written() {
     let written = format!(r#""\ud800{}""#, "x".repeat(5_000));
     let result = format!(r#"{{"content":[{{"type":"text","text":{written}}}]}}"#);

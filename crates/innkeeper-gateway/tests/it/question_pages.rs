@@ -52,7 +52,7 @@ async fn only_the_form_of_an_operator_approves_a_call() {
     assert_eq!(Journal::read(&test_env.journal()).count("tools/call"), 0);
 
     let list = operator.get("/console/questions").await.text;
-    assert!(list.contains(&format!("href=\"question?id={id}\"")), "{list}");
+    assert!(list.contains(&format!("href=\"question?id={id}\">Call of <code>a.echo<")), "{list}");
     let answered = operator.submit(&page, &approve).await;
     assert!(answered.text.contains("Answered by <code>ann</code>"), "{}", answered.text);
     assert_eq!(text(&ben.response(&call).await["result"]), "hi");
@@ -102,6 +102,8 @@ async fn an_operator_fills_a_form_and_learns_which_value_is_wrong() {
     let page = page_of(id);
     let shown = operator.get(&page).await.text;
     assert!(shown.contains("name=\"f0\"") && shown.contains("colour"), "{shown}");
+    let list = operator.get("/console/questions").await.text;
+    assert!(list.contains(">Form of <code>a: a.echo<"), "{list}");
     let wrong = operator.submit(&page, &[("answer", "fill"), ("json", "{\"colour\": 7}")]).await;
     assert_eq!(wrong.status, StatusCode::UNPROCESSABLE_ENTITY);
     assert!(wrong.text.contains("class=\"problem\""), "{}", wrong.text);

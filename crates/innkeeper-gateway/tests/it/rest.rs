@@ -61,6 +61,14 @@ async fn a_call_over_plain_http_has_the_bytes_of_the_server() {
 }
 
 #[tokio::test]
+async fn the_health_check_answers_with_ok() {
+    let test_env = TestEnv::new();
+    let gateway = test_env.gateway([test_env.fixture("a")]).await;
+    let response = send(&gateway.router(), "GET", "/healthz", "").await;
+    assert_eq!((response.status(), &*text(response).await), (StatusCode::OK, "ok\n"));
+}
+
+#[tokio::test]
 async fn the_list_and_the_description_have_the_tools_of_the_endpoint() {
     let test_env = TestEnv::new();
     let flat = EndpointOptions {

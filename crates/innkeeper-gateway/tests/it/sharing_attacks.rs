@@ -122,6 +122,24 @@ async fn a_log_message_without_a_call_does_not_reach_a_principal_that_did_not_ca
     assert!(ada.waiting.is_empty(), "{:?}", ada.waiting);
 }
 
+#[tokio::test]
+async fn log_messages_without_a_call_reach_the_only_principal() {
+    let test_env = TestEnv::new();
+    let server = test_env.fixture("a").with("--log-flood", 1).with("--slow", 50);
+    let gateway = test_env.gateway([server]).await;
+    let mut ada = gateway.initialized("ada", json!({})).await;
+    let mut calls = Vec::new();
+    for _ in 0..4 {
+        calls.push(ada.start("tools/call", json!({ "name": "a.pid", "arguments": {} })).await);
+    }
+    for call in calls {
+        ada.response(&call).await;
+    }
+    ada.request("ping", json!({})).await;
+    let is_log = |message: &&Value| message["method"] == "notifications/message";
+    assert_eq!(ada.waiting.iter().filter(is_log).count(), 4, "{:?}", ada.waiting);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_around_idle_stops_run_exactly_once() {
     let test_env = TestEnv::new();

@@ -116,6 +116,18 @@ async fn the_stream_of_a_silent_call_starts_after_some_seconds_in_both_eras() {
 }
 
 #[tokio::test]
+async fn without_replicas_a_call_of_less_than_some_seconds_is_answered_with_json() {
+    let silent = Silent::new().await;
+    let router = silent.gateway.router();
+    let both = "application/json, text/event-stream";
+    for revision in ["2025-11-25", "2025-06-18"] {
+        let request = session_call(&router, revision, both).await;
+        let response = router.clone().oneshot(request).await.unwrap();
+        assert_eq!(response.headers()["content-type"], "application/json", "{revision}");
+    }
+}
+
+#[tokio::test]
 async fn a_client_that_reads_json_gets_white_space_and_then_the_response() {
     let silent = Silent::new().await;
     let router = silent.gateway.router();

@@ -482,3 +482,18 @@ fn with_gutter(mut line: Line<'static>, is_selected: bool, theme: Theme) -> Line
     line.spans.insert(0, mark);
     line
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn beyond_the_limit_the_newest_blocks_stay() {
+        let mut transcript = Transcript::default();
+        for number in 0..=MAX_BLOCKS {
+            transcript.notice(Role::Dim, number.to_string());
+        }
+        assert!(transcript.blocks.len() <= MAX_BLOCKS, "{}", transcript.blocks.len());
+        assert!(transcript.has_recent_notice(&MAX_BLOCKS.to_string()));
+    }
+}

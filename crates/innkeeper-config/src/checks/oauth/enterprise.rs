@@ -83,3 +83,19 @@ fn is_encrypted_or_local(address: &str) -> bool {
     let here = ["localhost", "127.0.0.1", "[::1]"].contains(&host);
     !host.is_empty() && (url.scheme() == "https" || (url.scheme() == "http" && here))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_id_token_goes_to_https_or_to_this_machine_only() {
+        for address in ["https://i.example/t", "http://localhost:1/t", "http://[::1]/t"] {
+            assert!(is_encrypted_or_local(address), "{address}");
+        }
+        for address in ["http://i.example/t", "ftp://localhost/t", "ws://127.0.0.1/t", "localhost"]
+        {
+            assert!(!is_encrypted_or_local(address), "{address}");
+        }
+    }
+}

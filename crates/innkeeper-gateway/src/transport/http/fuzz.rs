@@ -27,17 +27,7 @@ const MAX_MESSAGE_BYTES: usize = 4_096;
 /// Panics if the gateway accepts the host or the origin of another machine, or headers that do not
 /// match the body, or if an error is longer than [`MAX_MESSAGE_BYTES`].
 pub fn gateway_request(input: &[u8]) {
-    let Some(end) = input.windows(2).position(|pair| pair == b"\n\n") else { return };
-    let head = &input[..end];
-    let body = &input[end + 2..];
-    let mut lines = head.split(|byte| *byte == b'\n');
-    let mut request = http::Request::builder().uri(lines.next().unwrap_or_default());
-    for line in lines {
-        let Some(colon) = line.iter().position(|byte| *byte == b':') else { return };
-        request = request.header(&line[..colon], line[colon + 1..].trim_ascii());
-    }
-    let Ok(request) = request.body(()) else { return };
-    let parts = request.into_parts().0;
+    let Some((parts, body)) = read(input) else { return };
     let check = OriginCheck::new(Ipv4Addr::LOCALHOST.into(), OriginSettings::default());
     if check.check(&parts).is_ok() {
         assert_own_host(&parts);
@@ -55,6 +45,19 @@ pub fn gateway_request(input: &[u8]) {
             }
         }
     }
+}
+
+/// Returns the head and the body of the request; `None` if the input is no request.
+fn read(input: &[u8]) -> Option<(http::request::Parts, &[u8])> {
+    let end = input.windows(2).position(|pair| pair == b"\n\n")?;
+    let mut lines = input[..end].split(|byte| *byte == b'\n');
+    let mut request = http::Request::builder().uri(lines.next().unwrap_or_default());
+    for line in lines {
+        let colon = line.iter().position(|byte| *byte == b':')?;
+        request = request.header(&line[..colon], line[colon + 1..].trim_ascii());
+    }
+    let parts = request.body(()).ok()?.into_parts().0;
+    Some((parts, &input[end + 2..]))
 }
 
 /// Asserts that the host, and the origin if there is one, are this machine.
@@ -120,6 +123,16 @@ fn assert_short(error: &RpcError) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_input_has_a_uri_headers_and_a_body() {
+        let (parts, body) = read(b"/mcp\nHost: a:1\nX-Empty:\n\n{}\n\n").unwrap();
+        assert_eq!(parts.uri, "/mcp");
+        assert_eq!(parts.headers["host"], "a:1");
+        assert_eq!(parts.headers["x-empty"], "");
+        assert_eq!(body, b"{}\n\n");
+        assert!(read(b"/mcp\nHost: a\n").is_none() && read(b"/mcp\nHost\n\n").is_none());
+    }
 
     #[test]
     fn every_request_of_the_corpus_passes_the_checks() {

@@ -202,11 +202,15 @@ async fn a_notification_runs_its_method_and_has_no_answer() {
     let reply = client.jsonrpc(&note).await;
     assert_eq!((reply.status, &*reply.text), (StatusCode::NO_CONTENT, ""));
     assert_eq!(*ran.lock().unwrap(), [("test-client".to_owned(), Some(json!([1])))]);
+    let batch = json!([note, { "jsonrpc": "2.0", "method": "shutdown" }]);
+    let reply = client.jsonrpc(&batch).await;
+    assert_eq!((reply.status, &*reply.text), (StatusCode::NO_CONTENT, ""));
+    assert_eq!(ran.lock().unwrap().len(), 2, "the notification of a batch runs too");
     let mut stranger = client.clone();
     stranger.headers.clear();
     let missing = (401, -32_003, "Missing connection ID".to_owned());
     assert_eq!(stranger.jsonrpc(&note).await.error(), missing);
-    assert_eq!(ran.lock().unwrap().len(), 1, "nothing ran");
+    assert_eq!(ran.lock().unwrap().len(), 2, "nothing ran");
 }
 
 /// Proves: B38

@@ -133,6 +133,18 @@ async fn any_expiry_is_accepted() {
     }
 }
 
+#[tokio::test]
+async fn an_expiry_of_a_year_is_not_shortened() {
+    const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+    let options = StoreOptions { expiry: 365 * DAY, ..StoreOptions::default() };
+    over_each(options, async |stores| {
+        let id = stores.create().await;
+        stores.pass(364 * DAY).await;
+        assert!(is_found(&*stores.second, id).await);
+    })
+    .await;
+}
+
 async fn check_that_a_reader_ends_with_its_connection(stores: &Stores) {
     let id = stores.create_active().await;
     let mut cursor = open(&*stores.first, id, None).await;

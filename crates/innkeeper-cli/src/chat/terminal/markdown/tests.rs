@@ -65,6 +65,17 @@ fn each_kind_of_block_has_its_form() {
 }
 
 #[test]
+fn a_line_break_inside_html_begins_a_line() {
+    assert_eq!(draw("See <!-- one\ntwo --> it.", 40), ["See <!-- one", "two --> it."]);
+}
+
+#[test]
+fn a_list_item_without_text_has_its_marker() {
+    assert_eq!(draw("- first\n-\n- third", 40), ["- first", "-", "- third"]);
+    assert_eq!(draw("1. first\n2.\n3. third", 40), ["1. first", "2.", "3. third"]);
+}
+
+#[test]
 fn a_table_that_does_not_fit_is_a_list_of_its_rows() {
     let table = "| name | value |\n|---|---|\n| alpha | one two three |\n| beta | four |\n";
     assert_eq!(

@@ -185,3 +185,35 @@ fn no_slot(exceeded: QuotaExceeded) -> Rejection {
 fn unavailable(message: &str) -> Rejection {
     Rejection::new(StatusCode::SERVICE_UNAVAILABLE, message).with_retry_after(RETRY_DELAY)
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::mpsc;
+    use tokio::time::advance;
+
+    use super::*;
+    use crate::event_stream::EventStream;
+    use crate::replicas::Ownership;
+    use crate::transport::http::session::GENERAL_STREAM;
+
+    #[expect(clippy::disallowed_methods, reason = "the type of the queue; nothing is in it")]
+    #[tokio::test(start_paused = true)]
+    async fn redis_is_told_to_keep_a_session_once_per_interval() {
+        let interval = Duration::from_secs(10);
+        let sessions = Sessions::new(4);
+        let (queue, _streams) = mpsc::unbounded_channel();
+        let ownership = (Arc::new(Ownership::for_test()), queue);
+        for ownership in [Some(ownership), None] {
+            let principal = Principal::new("ada");
+            let (slot, id) = sessions.reserve(&principal).unwrap();
+            let general = EventStream::new(GENERAL_STREAM);
+            sessions.create(slot, NewSession { id, principal, endpoint: 0, ownership, general });
+        }
+        assert!(sessions.to_keep(interval).is_empty(), "the sessions are new");
+        advance(interval).await;
+        let kept = sessions.to_keep(interval);
+        assert_eq!(kept.len(), 1);
+        assert!(kept[0].ownership().is_some(), "the other session has no replicas");
+        assert!(sessions.to_keep(interval).is_empty(), "Redis has just been told");
+    }
+}
