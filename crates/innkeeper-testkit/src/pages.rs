@@ -69,7 +69,7 @@ mod tests {
     fn the_blocks_of_the_readme_and_of_the_pages_are_found() {
         let blocks = shell_blocks("sh,no_run");
         let readme = blocks.iter().find(|block| block.location.starts_with("README.md:")).unwrap();
-        assert!(readme.text.contains("cargo run --release -- demo"), "{readme:?}");
+        assert!(readme.text.contains("cargo install --locked"), "{readme:?}");
         assert!(shell_blocks("sh").iter().any(|block| block.location.starts_with("docs/cli.md:")));
         assert_eq!(shell_blocks("sh,none").len(), 0);
     }
