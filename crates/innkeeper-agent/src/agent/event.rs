@@ -43,7 +43,7 @@ pub enum AgentEvent {
     },
     /// A tool call has ended, or was refused or rejected. [`RunResult::tool_calls`] has the same
     /// record, except that the model may turn out to have only looked around
-    /// ([`ToolCallRecord::retry_attempt`]).
+    /// ([`retry_attempt`](super::ToolCallAttempts::retry_attempt)).
     ToolCallFinished(Arc<ToolCallRecord>),
     /// The result of a call got a warning, because the call repeats without a new result (the event
     /// follows the end of the call), or a call in the text was not taken for one, because someone
