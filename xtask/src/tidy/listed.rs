@@ -1,4 +1,5 @@
-//! Checks that tables and reasons name what exists: commands, fuzz targets, development tasks.
+//! Checks that tables and reasons name what exists: commands, numbers of reports, fuzz targets,
+//! development tasks.
 
 use std::collections::BTreeSet;
 
@@ -41,6 +42,9 @@ pub(super) fn check_command_table(repository: &Repository) -> Vec<Violation> {
 /// Checks that each number of a claim is in the report of its row.
 pub(super) fn check_claims(repository: &Repository) -> Vec<Violation> {
     let rows = table_rows(repository.text(CLAIMS_PAGE).unwrap_or_default(), "| claim |");
+    if rows.is_empty() {
+        return vec![Violation::new(CLAIMS_PAGE, 0, "has no table of claims")];
+    }
     let mut violations = Vec::new();
     for row in rows {
         let cells: Vec<&str> = row.trim_matches('|').split('|').collect();
@@ -181,6 +185,7 @@ mod tests {
             ["README.md: claims 2.5, which [speed](docs/speed.md) does not have"]
         );
         assert_eq!(violations(check_claims, &[(CLAIMS_PAGE, claims)]).len(), 1);
+        assert_eq!(violations(check_claims, &[(CLAIMS_PAGE, "# A")]).len(), 1);
     }
 
     #[test]
